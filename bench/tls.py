@@ -161,4 +161,5 @@ def main():
             origin.wait()
 
 
-main()
+if __name__ == "__main__":
+    main()

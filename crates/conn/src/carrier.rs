@@ -11,17 +11,15 @@ use tls::Facts;
 use wire::h1::{self, Edits, Overflow};
 use wire::http::Head;
 
-#[cfg(feature = "fakes")]
-use crate::pairs;
+use crate::h2;
 use crate::transport::Transport;
 
 /// What carries a request.
 pub enum Carrier {
     /// A connection of HTTP/1, or in TCP mode: one request after the other.
     Own(Transport),
-    /// A request of the protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pair(Box<pairs::Request>),
+    /// A request of HTTP/2.
+    H2(Box<h2::Request>),
 }
 
 /// How the head of a request is written for a server.
@@ -29,9 +27,8 @@ pub enum Carrier {
 pub enum RequestFormat {
     /// As text (RFC 9112); the body may be chunked.
     H1,
-    /// As a frame of the stream with that number.
-    #[cfg(feature = "fakes")]
-    Pair(u8),
+    /// As frames of a stream that has no number yet (RFC 9113).
+    H2,
 }
 
 impl RequestFormat {
@@ -47,8 +44,7 @@ impl RequestFormat {
     pub(crate) fn encode(self, head: &Head, edits: &Edits<'_>, out: &mut Buffer) -> Result<(), Overflow> {
         match self {
             Self::H1 => h1::encode_request(head, edits, out),
-            #[cfg(feature = "fakes")]
-            Self::Pair(number) => pairs::encode_request(number, head, edits, out),
+            Self::H2 => wire::h2::encode_request(0, head, edits, out),
         }
     }
 }
@@ -58,8 +54,7 @@ macro_rules! on {
     ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr) => {
         match $carrier {
             Self::Own($own) => $alone,
-            #[cfg(feature = "fakes")]
-            Self::Pair($stream) => $several,
+            Self::H2($stream) => $several,
         }
     };
 }
@@ -77,7 +72,10 @@ impl Carrier {
 
     /// How heads of requests are written.
     pub fn request_format(&self) -> RequestFormat {
-        on!(self, _own => RequestFormat::H1, stream => RequestFormat::Pair(stream.number()))
+        match self {
+            Self::Own(_) => RequestFormat::H1,
+            Self::H2(_) => RequestFormat::H2,
+        }
     }
 
     /// What the handshake of the connection has found.

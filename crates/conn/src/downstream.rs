@@ -7,13 +7,11 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use rt::net::Hangup;
 use wire::h1::{self, Edits, Limits, Overflow, Scan};
-use wire::http::{Framing, Head};
+use wire::http::{Fields, Framing, Head};
 
 use crate::behind::Behind;
 use crate::h1::{Received, Server, first_payload};
 use crate::h2;
-#[cfg(feature = "fakes")]
-use crate::pairs::Stream;
 use crate::transport::Transport;
 
 /// Where a request comes from, and where its answer goes.
@@ -24,9 +22,6 @@ pub enum Downstream {
     H1(Server),
     /// A stream of HTTP/2.
     H2(Box<h2::Stream>),
-    /// A stream of the protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pair(Box<Stream>),
 }
 
 /// How the head of an answer is written for a client.
@@ -36,9 +31,6 @@ pub enum HeadFormat {
     H1,
     /// As frames of the stream with that number (RFC 9113).
     H2(u32),
-    /// As a frame of the stream with that number, in the protocol of tests.
-    #[cfg(feature = "fakes")]
-    Pair(u8),
 }
 
 impl HeadFormat {
@@ -55,8 +47,6 @@ impl HeadFormat {
         match self {
             Self::H1 => h1::encode_response(head, edits, out),
             Self::H2(stream) => wire::h2::encode_response(stream, head, edits, out),
-            #[cfg(feature = "fakes")]
-            Self::Pair(number) => crate::pairs::encode(number, head, edits, out),
         }
     }
 }
@@ -67,16 +57,12 @@ macro_rules! on {
         match $client {
             Self::H1($either) => $same,
             Self::H2($either) => $same,
-            #[cfg(feature = "fakes")]
-            Self::Pair($either) => $same,
         }
     };
     ($client:expr, $server:ident => $h1:expr, $stream:ident => $several:expr) => {
         match $client {
             Self::H1($server) => $h1,
             Self::H2($stream) => $several,
-            #[cfg(feature = "fakes")]
-            Self::Pair($stream) => $several,
         }
     };
 }
@@ -174,14 +160,16 @@ impl Downstream {
         match self {
             Self::H1(_) => HeadFormat::H1,
             Self::H2(stream) => HeadFormat::H2(stream.number()),
-            #[cfg(feature = "fakes")]
-            Self::Pair(stream) => HeadFormat::Pair(stream.number()),
         }
     }
 
     /// All of the answer was written. An answer without that was cut off, which a stream tells its client.
-    pub fn complete(&mut self) {
-        on!(self, _server => {}, stream => stream.complete());
+    /// `trailers` are for a stream.
+    pub fn complete(&mut self, trailers: Option<&Fields>) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(stream) => stream.complete(trailers),
+        }
     }
 
     /// Ready when the client has closed its direction or the connection failed.

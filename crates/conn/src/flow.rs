@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use wire::h1;
-use wire::http::Framing;
+use wire::http::{Fields, Framing};
 
 use buffers::split_off;
 pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
@@ -95,6 +95,8 @@ pub struct Flow {
     body: Buffer,
     /// What goes out last: the end of a chunked body that found no room in `body`.
     tail: Buffer,
+    /// Trailers for a sink that takes them apart from the body.
+    last: Option<Box<Fields>>,
     /// Bytes that came behind the body's end: the next message.
     rest: Buffer,
     /// The last read filled its buffer: the next one gets a large buffer.
@@ -129,6 +131,7 @@ impl Flow {
             head: Buffer::empty(),
             body: Buffer::empty(),
             tail: Buffer::empty(),
+            last: None,
             rest: Buffer::empty(),
             large: false,
             faltered: false,
@@ -275,6 +278,11 @@ impl Flow {
     /// Bytes of the head that wait to be written.
     pub fn head_length(&self) -> usize {
         self.head.len()
+    }
+
+    /// Takes the trailers of a body that has ended, for a sink that is not chunked.
+    pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.last.take()
     }
 
     /// Takes the bytes that followed the body: the next message of the source.
@@ -478,7 +486,7 @@ impl Flow {
                 self.body = Buffer::empty();
                 if matches!(self.source, Source::UntilClose) {
                     self.source = Source::Ended;
-                    self.finish_chunks(None);
+                    self.finish_chunks(source.take_trailers().as_deref());
                     Ok(Poll::Ready(()))
                 } else {
                     Err(FlowError::Truncated)

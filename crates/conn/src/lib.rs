@@ -1,7 +1,6 @@
 //! Connections: bytes become messages, and links to servers are kept. Owns the body flows between two streams, the
 //! duplex of a tunnel and the idle server links. Must never know ACLs, backends, statistics or logs.
 
-#[cfg_attr(not(feature = "fakes"), expect(dead_code, reason = "there is no protocol yet"))]
 mod about;
 pub mod behind;
 pub mod carrier;
@@ -14,14 +13,11 @@ pub mod h1;
 pub mod h2;
 pub mod handshake;
 pub mod link;
-#[cfg(feature = "fakes")]
-pub mod pairs;
 pub mod pool_key;
 pub mod ports;
 pub mod quota;
 pub mod service;
 pub mod several;
-#[cfg_attr(not(feature = "fakes"), expect(unreachable_code, unused_variables, reason = "there is no protocol yet"))]
 mod sharing;
 pub mod transport;
 pub mod upstream;

@@ -2,12 +2,13 @@
 //! never serve a stream.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::moment::Moment;
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
-use crate::h2;
-#[cfg(feature = "fakes")]
-use crate::pairs;
+use crate::h2::{self, Ping};
 use crate::transport::Transport;
 
 /// A client's connection whose protocol carries several streams.
@@ -17,9 +18,6 @@ use crate::transport::Transport;
 pub enum Connection<'a> {
     /// HTTP/2.
     H2(h2::Connection<'a>),
-    /// The protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pairs(pairs::Connection<'a>),
 }
 
 /// Calls the protocol.
@@ -27,8 +25,6 @@ macro_rules! on {
     ($connection:expr, $protocol:ident => $call:expr) => {
         match $connection {
             Self::H2($protocol) => $call,
-            #[cfg(feature = "fakes")]
-            Self::Pairs($protocol) => $call,
         }
     };
 }
@@ -38,10 +34,6 @@ impl<'a> Connection<'a> {
     /// ([`crate::h1::Reuse::Several`]). `None`: it has not.
     pub fn of(client: &'a mut Downstream, terms: h2::Terms) -> Option<Self> {
         let Downstream::H1(server) = client else { return None };
-        #[cfg(feature = "fakes")]
-        if crate::h1::preface::begins(server.received()) == Some(true) {
-            return Some(Self::Pairs(pairs::Connection::new(server)));
-        }
         if !server.received().starts_with(wire::h2::PREFACE) {
             return None;
         }
@@ -53,10 +45,6 @@ impl<'a> Connection<'a> {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
         match self {
             Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::H2(Box::new(stream)))),
-            #[cfg(feature = "fakes")]
-            Self::Pairs(protocol) => {
-                protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::Pair(Box::new(stream))))
-            }
         }
     }
 
@@ -72,11 +60,7 @@ impl<'a> Connection<'a> {
 
     /// Whether the client has broken the protocol: what it was told of that is to reach it.
     pub fn is_broken(&self) -> bool {
-        match self {
-            Self::H2(protocol) => protocol.is_broken(),
-            #[cfg(feature = "fakes")]
-            Self::Pairs(_) => false,
-        }
+        on!(self, protocol => protocol.is_broken())
     }
 
     /// Streams that the client has opened so far.
@@ -87,6 +71,16 @@ impl<'a> Connection<'a> {
     /// The client is told that no stream begins any more.
     pub fn refuse(&mut self) {
         on!(self, protocol => protocol.refuse());
+    }
+
+    /// Asks the client of an idle connection every `interval` whether it is there, where its protocol can.
+    pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
+        on!(self, protocol => protocol.ping(now, interval))
+    }
+
+    /// How often it has answered.
+    pub fn pongs(&self) -> u32 {
+        on!(self, protocol => protocol.pongs())
     }
 
     /// Tells the streams that the connection has ended.
@@ -103,17 +97,15 @@ impl<'a> Connection<'a> {
 /// Protocols in which a server's connection carries several requests at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// The one that tests have.
-    #[cfg(feature = "fakes")]
-    Pairs,
+    /// HTTP/2.
+    H2,
 }
 
 impl Protocol {
-    /// The one that a configuration calls so.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The one that a configuration or ALPN calls so.
+    pub fn named(name: &[u8]) -> Option<Self> {
         match name {
-            #[cfg(feature = "fakes")]
-            "test.pairs" => Some(Self::Pairs),
+            b"h2" => Some(Self::H2),
             _ => None,
         }
     }
@@ -121,46 +113,24 @@ impl Protocol {
 
 /// A server's connection, as the task has it that moves what its requests have to send and to receive.
 pub enum ServerConnection {
-    /// The protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pairs(pairs::ServerConnection),
-    /// There is none in the product yet.
-    #[cfg(not(feature = "fakes"))]
-    Never(std::convert::Infallible),
+    /// HTTP/2.
+    H2(Box<h2::ServerConnection>),
 }
 
 /// The same connection, as requests have it that may be sent over it.
 #[derive(Clone)]
 pub enum Requests {
-    /// The protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pairs(pairs::Requests),
-    /// There is none in the product yet.
-    #[cfg(not(feature = "fakes"))]
-    Never(std::convert::Infallible),
+    /// HTTP/2.
+    H2(h2::Requests),
 }
 
-/// Calls the protocol.
-macro_rules! on_server {
-    ($connection:expr, $protocol:ident => $call:expr) => {
-        match $connection {
-            #[cfg(feature = "fakes")]
-            Self::Pairs($protocol) => $call,
-            #[cfg(not(feature = "fakes"))]
-            Self::Never(never) => match *never {},
-        }
-    };
-}
-
-#[cfg_attr(not(feature = "fakes"), expect(unused_variables, reason = "there is no protocol yet"))]
 impl ServerConnection {
     /// Speaks `protocol` on a transport that stands.
-    pub fn new(protocol: Protocol, transport: Transport) -> (Self, Requests) {
+    pub fn new(protocol: Protocol, transport: Transport, terms: h2::Terms) -> (Self, Requests) {
         match protocol {
-            #[cfg(feature = "fakes")]
-            Protocol::Pairs => {
-                let (connection, requests) = pairs::ServerConnection::new(transport);
-                (Self::Pairs(connection), Requests::Pairs(requests))
+            Protocol::H2 => {
+                let (connection, requests) = h2::ServerConnection::new(transport, terms);
+                (Self::H2(Box::new(connection)), Requests::H2(requests))
             }
         }
     }
@@ -168,43 +138,47 @@ impl ServerConnection {
     /// Moves what can be moved in both directions. Ready when the connection has ended, also because nobody may use it any
     /// more.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        on_server!(self, protocol => protocol.poll(cx))
+        on!(self, protocol => protocol.poll(cx))
+    }
+
+    /// Asks the server of an idle connection every `interval` whether it is there, where its protocol can.
+    pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
+        on!(self, protocol => protocol.ping(now, interval))
     }
 }
 
 impl Requests {
     /// Begins a request; `None`: as many as the connection carries are under way, or it is about to end.
     pub fn begin(&self) -> Option<Carrier> {
-        on_server!(self, protocol => protocol.begin().map(|request| Carrier::Pair(Box::new(request))))
+        match self {
+            Self::H2(requests) => requests.begin().map(|request| Carrier::H2(Box::new(request))),
+        }
     }
 
     /// Whether it takes no requests any more.
     pub fn is_closing(&self) -> bool {
-        on_server!(self, protocol => protocol.is_closing())
+        on!(self, protocol => protocol.is_closing())
     }
 
     /// Requests that are under way.
     pub fn open(&self) -> usize {
-        on_server!(self, protocol => protocol.open())
+        on!(self, protocol => protocol.open())
     }
 
     /// No request begins any more; the connection ends with the last one.
     pub fn close(&self) {
-        on_server!(self, protocol => protocol.close());
+        on!(self, protocol => protocol.close());
     }
 
     /// Answers that were received whole.
     pub fn answers(&self) -> u32 {
-        on_server!(self, protocol => protocol.answers())
+        on!(self, protocol => protocol.answers())
     }
 
     /// Whether both are of the same connection.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            #[cfg(feature = "fakes")]
-            (Self::Pairs(own), Self::Pairs(other)) => own.is(other),
-            #[cfg(not(feature = "fakes"))]
-            (Self::Never(never), _) => match *never {},
+            (Self::H2(own), Self::H2(other)) => own.is(other),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use wire::http::Fields;
 
 use crate::carrier::Carrier;
 use crate::flow::{ByteSink, ByteSource};
-#[cfg(feature = "fakes")]
-use crate::pairs;
+use crate::h2;
 use crate::service::{Payload, Service};
 use crate::transport::Transport;
 
@@ -17,9 +17,8 @@ use crate::transport::Transport;
 pub enum Upstream<'a> {
     /// A server over HTTP/1.
     H1(&'a mut Transport),
-    /// A server over the protocol that tests have.
-    #[cfg(feature = "fakes")]
-    Pair(&'a mut pairs::Request),
+    /// A server over HTTP/2.
+    H2(&'a mut h2::Request),
     /// A service of this process.
     Service(&'a mut dyn Service),
 }
@@ -29,8 +28,7 @@ impl<'a> Upstream<'a> {
     pub fn of(carrier: &'a mut Carrier) -> Self {
         match carrier {
             Carrier::Own(transport) => Self::H1(transport),
-            #[cfg(feature = "fakes")]
-            Carrier::Pair(request) => Self::Pair(request),
+            Carrier::H2(request) => Self::H2(request),
         }
     }
 
@@ -51,8 +49,7 @@ impl<'a> Upstream<'a> {
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         match self {
             Self::H1(transport) => transport.poll_read(cx, buffer),
-            #[cfg(feature = "fakes")]
-            Self::Pair(request) => request.poll_read(cx, buffer),
+            Self::H2(request) => request.poll_read(cx, buffer),
             Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
         }
     }
@@ -66,22 +63,25 @@ impl<'a> Upstream<'a> {
             let mut body = Buffer::empty();
             let written = match self {
                 Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, &mut body, false),
-                #[cfg(feature = "fakes")]
-                Self::Pair(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
+                Self::H2(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
                 Self::Service(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
             };
             std::task::ready!(written)?;
         }
-        self.complete();
+        self.complete(None);
         Poll::Ready(Ok(()))
     }
 
-    /// All of the request was written.
-    pub(crate) fn complete(&mut self) {
+    /// Whether the server has said that it has not begun with the request: it can be sent again, whatever it asks for.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::H2(request) if request.is_refused())
+    }
+
+    /// All of the request was written. `trailers` are for who takes them apart from the body.
+    pub(crate) fn complete(&mut self, trailers: Option<&Fields>) {
         match self {
             Self::H1(_) => {}
-            #[cfg(feature = "fakes")]
-            Self::Pair(request) => request.complete(),
+            Self::H2(request) => request.complete(trailers),
             Self::Service(service) => service.end_request(),
         }
     }

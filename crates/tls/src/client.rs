@@ -73,6 +73,11 @@ impl Client {
         self.ready().settings.certificate.clone()
     }
 
+    /// Whether a protocol is among those that are offered.
+    pub fn offers(&self, protocol: &[u8]) -> bool {
+        self.ready().settings.alpn.iter().any(|name| name == protocol)
+    }
+
     /// Shows a certificate in the place of the one that is called like it, in handshakes that begin from now on. Whether that
     /// one is shown here.
     ///

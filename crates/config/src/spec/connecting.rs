@@ -1,7 +1,7 @@
 //! How connections to servers are made: the part of `server` and `default-server` lines, and the `source` and
 //! `srvtcpka-*` lines of a backend, that says it (configuration manual, sections 4.2 and 5.2).
 
-use super::{AddressSpec, KeepAliveSpec, ResolvingSpec};
+use super::{AddressSpec, KeepAliveSpec, MuxProtocol, ResolvingSpec};
 use crate::span::Spanned;
 
 /// What a `server` line says about connections to its server.
@@ -27,6 +27,10 @@ pub struct ConnectingSpec {
     pub pool_low_conn: u32,
     /// `pool-conn-name`.
     pub pool_conn_name: Option<Spanned<String>>,
+    /// `proto`.
+    pub protocol: Option<MuxProtocol>,
+    /// `idle-ping` in milliseconds.
+    pub idle_ping: Option<u64>,
     /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.
     pub max_reuse: Option<u32>,
     /// `redir`: what stands in front of the request's target.

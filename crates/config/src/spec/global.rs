@@ -128,6 +128,10 @@ pub struct Http2TuneSpec {
     pub window: Option<u32>,
     /// `tune.h2.fe.initial-window-size`, bytes; default that of both sides.
     pub client_window: Option<u32>,
+    /// `tune.h2.be.initial-window-size`, bytes; default that of both sides.
+    pub server_window: Option<u32>,
+    /// `tune.h2.be.max-concurrent-streams`; default that of both sides.
+    pub server_streams: Option<u32>,
     /// `tune.h2.max-concurrent-streams`; default 100, 0 for no limit.
     pub streams: Option<u32>,
     /// `tune.h2.fe.max-concurrent-streams`; default that of both sides.

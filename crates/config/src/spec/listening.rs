@@ -4,9 +4,9 @@
 use super::{AccountSpec, ThreadsSpec};
 use crate::span::Spanned;
 
-/// What clients speak at a listening address.
+/// What is spoken with clients of a listening address, or with a server (`proto`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientProtocol {
+pub enum MuxProtocol {
     /// `none`: bytes.
     None,
     /// `h1`.
@@ -15,11 +15,22 @@ pub enum ClientProtocol {
     Http2,
 }
 
+impl MuxProtocol {
+    /// Its name on a line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Http1 => "h1",
+            Self::Http2 => "h2",
+        }
+    }
+}
+
 /// Options of a `bind` line about its sockets and what comes in through them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ListeningSpec {
     /// `proto`.
-    pub protocol: Option<ClientProtocol>,
+    pub protocol: Option<MuxProtocol>,
     /// `accept-proxy`.
     pub accept_proxy: bool,
     /// `accept-netscaler-cip`: the magic number that sender and receiver agreed on.

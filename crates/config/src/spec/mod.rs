@@ -57,7 +57,7 @@ pub use kept::{KeptSpec, StateFileSpec, StateSource};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{
-    ClientProtocol, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, MuxProtocol, ReceptionSpec, ShardsSpec, UnixBindSpec,
 };
 pub use log::{
     LogFormatSpec, LogLevel, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, LogStep, LogSteps,

@@ -106,8 +106,7 @@ impl Answer {
 
     /// Reads what there is of heads. Holds no buffer while nothing has come.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Came> {
-        #[cfg(feature = "fakes")]
-        if let Upstream::Pair(request) = upstream {
+        if let Upstream::H2(request) = upstream {
             return request.poll_head(cx).map(|found| if found { Came::Bytes(0) } else { Came::Closed });
         }
         if self.input.capacity() == 0 {
@@ -170,12 +169,9 @@ impl Answer {
 
     /// Parses one head. `method` is that of the request.
     pub fn parse(&mut self, upstream: &Upstream<'_>, method: Method, limits: &h1::Limits, head: &mut Head) -> Found {
-        #[cfg(feature = "fakes")]
-        if let Upstream::Pair(request) = upstream {
+        if let Upstream::H2(request) = upstream {
             return request.take_head(method, limits, head);
         }
-        #[cfg(not(feature = "fakes"))]
-        let _ = upstream;
         let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
         match h1::parse_response(self.input.data(), limits, &context, &mut self.scan, head) {
             Ok(Parse::Partial) if self.input.len() < limits.max_head => {
@@ -322,30 +318,16 @@ impl Answer {
             (Upstream::H1(transport), Downstream::H2(stream)) => {
                 flow.poll(cx, &mut **transport, &mut **stream, moved)?
             }
-            (Upstream::Service(service), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Upstream::Pair(request), Downstream::H1(server)) => {
+            (Upstream::H2(request), Downstream::H1(server)) => {
                 flow.poll(cx, &mut **request, &mut server.transport, moved)?
             }
-            #[cfg(feature = "fakes")]
-            (Upstream::Pair(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved)?,
-            #[cfg(feature = "fakes")]
-            (Upstream::H1(transport), Downstream::Pair(stream)) => {
-                flow.poll(cx, &mut **transport, &mut **stream, moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Upstream::Pair(request), Downstream::Pair(stream)) => {
-                flow.poll(cx, &mut **request, &mut **stream, moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Upstream::Service(service), Downstream::Pair(stream)) => {
+            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved)?,
+            (Upstream::Service(service), Downstream::H2(stream)) => {
                 flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
             }
         };
         if step == Step::Finished {
-            client.complete();
+            client.complete(self.flow.take_trailers().as_deref());
         }
         Ok(step)
     }
@@ -363,8 +345,6 @@ impl Answer {
         match client {
             Downstream::H1(server) => self.flow.poll_flush(cx, &mut server.transport, moved),
             Downstream::H2(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
-            #[cfg(feature = "fakes")]
-            Downstream::Pair(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
         }
     }
 

@@ -79,30 +79,16 @@ impl RequestBody {
             (Downstream::H2(stream), Upstream::H1(transport)) => {
                 flow.poll(cx, &mut **stream, &mut **transport, moved)?
             }
-            (Downstream::H2(stream), Upstream::Service(service)) => {
-                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Downstream::H2(stream), Upstream::Pair(request)) => flow.poll(cx, &mut **stream, &mut **request, moved)?,
-            #[cfg(feature = "fakes")]
-            (Downstream::H1(server), Upstream::Pair(request)) => {
+            (Downstream::H1(server), Upstream::H2(request)) => {
                 flow.poll(cx, &mut server.transport, &mut **request, moved)?
             }
-            #[cfg(feature = "fakes")]
-            (Downstream::Pair(stream), Upstream::H1(transport)) => {
-                flow.poll(cx, &mut **stream, &mut **transport, moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Downstream::Pair(stream), Upstream::Pair(request)) => {
-                flow.poll(cx, &mut **stream, &mut **request, moved)?
-            }
-            #[cfg(feature = "fakes")]
-            (Downstream::Pair(stream), Upstream::Service(service)) => {
+            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved)?,
+            (Downstream::H2(stream), Upstream::Service(service)) => {
                 flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }
         };
         if step == Step::Finished {
-            upstream.complete();
+            upstream.complete(self.flow.take_trailers().as_deref());
         }
         self.finish(client, step);
         Ok(step)
@@ -121,8 +107,6 @@ impl RequestBody {
         let step = match &mut *client {
             Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
             Downstream::H2(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
-            #[cfg(feature = "fakes")]
-            Downstream::Pair(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
         };
         self.finish(client, step);
         Ok(step)

@@ -31,6 +31,10 @@ impl Standing {
             Some(_) => Self::Poor,
         }
     }
+
+    fn of_status(status: u16) -> Self {
+        if (100..500).contains(&status) { Self::Good } else { Self::Poor }
+    }
 }
 
 /// Reads until an answer can be judged.
@@ -40,9 +44,8 @@ pub fn look(
     input: &mut Buffer,
     mut note: impl FnMut(usize),
 ) -> Poll<Standing> {
-    #[cfg(feature = "fakes")]
-    if let Upstream::Pair(request) = upstream {
-        return request.poll_head(cx).map(|_| request.status_line().map_or(Standing::Gone, |line| Standing::of(&line)));
+    if let Upstream::H2(request) = upstream {
+        return request.poll_head(cx).map(|_| request.status().map_or(Standing::Gone, Standing::of_status));
     }
     loop {
         if input.capacity() == 0 {

@@ -93,12 +93,20 @@ impl Flow {
         self.push_tail(b"\r\n");
     }
 
-    /// Ends a chunked sink.
+    /// Ends a sink whose end is told: in chunks, or by whoever takes its trailers.
     pub(super) fn finish_chunks(&mut self, trailers: Option<&Fields>) {
-        if let Some(sieve) = &mut self.sieve {
-            sieve.end(trailers);
-        } else if self.chunked {
+        match &mut self.sieve {
+            Some(sieve) => sieve.end(trailers),
+            None => self.end_with(trailers),
+        }
+    }
+
+    /// Nothing goes out behind these trailers.
+    pub(super) fn end_with(&mut self, trailers: Option<&Fields>) {
+        if self.chunked {
             self.push_end(trailers);
+        } else if !matches!(self.trailers, Trailers::Drop) {
+            self.last = trailers.filter(|trailers| !trailers.is_empty()).cloned().map(Box::new);
         }
     }
 

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::Pipe;
+use wire::http::Fields;
 
 use crate::transport::Transport;
 
@@ -15,6 +16,11 @@ pub trait ByteSource {
     /// # Errors
     /// The source's.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>>;
+
+    /// The fields that came behind the payload, once a read has told its end.
+    fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        None
+    }
 
     /// Moves bytes into a pipe, at most `most`; 0 is the end.
     ///

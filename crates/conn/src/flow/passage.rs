@@ -191,9 +191,9 @@ impl Flow {
         let output = !self.body.is_empty();
         if self.chunked {
             self.frame();
-            if last {
-                self.push_end(trailers.as_ref());
-            }
+        }
+        if last {
+            self.end_with(trailers.as_ref());
         }
         match passed {
             _ if output || (last && self.chunked) => Sifted::Output,

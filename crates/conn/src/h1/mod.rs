@@ -2,8 +2,6 @@
 //! Must never know why a message is sent.
 
 pub mod coming;
-#[cfg(feature = "fakes")]
-pub(crate) mod preface;
 pub mod prepared;
 pub mod server;
 pub mod unread;

@@ -125,17 +125,6 @@ impl Server {
         head: &mut Head,
     ) -> Poll<Received> {
         loop {
-            #[cfg(feature = "fakes")]
-            match super::preface::begins(self.input.data()) {
-                Some(true) => return Poll::Ready(Received::Preface),
-                Some(false) => {}
-                None if self.input.is_empty() => {}
-                None => match self.transport.poll_read(cx, &mut self.input) {
-                    Poll::Ready(Ok(1..)) => continue,
-                    Poll::Ready(_) => return Poll::Ready(Received::Closed),
-                    Poll::Pending => return Poll::Pending,
-                },
-            }
             if self.has_received()
                 && let Some(received) = self.parse(limits, scan, head)
             {

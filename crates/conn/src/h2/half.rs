@@ -1,37 +1,52 @@
 //! What a connection keeps of a stream: what has come and was not taken, and how far both messages are. Must never read or
 //! write the connection.
 
+use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
-use wire::http::Head;
+use wire::http::{Fields, Head};
 
-/// How the head of a request stands.
+/// Whether the head of a message is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
-    /// It is here; `length` bytes of a block told it.
-    Here { length: usize },
+pub(super) enum Arrival {
+    /// It is; `length` bytes of a block told it, and the message ends with it where it is `alone`.
+    Here { length: usize, alone: bool },
     /// It is answered with that status.
     Refused { status: u16 },
-    /// Its task has it.
-    Taken,
+    /// None has come that its task does not have.
+    Nothing,
+}
+
+/// The head of an answer behind others that nobody has taken yet.
+pub(super) struct Later {
+    pub(super) head: Head,
+    pub(super) arrival: Arrival,
 }
 
 /// A stream, for its connection.
 pub(super) struct Half {
-    pub(super) request: Request,
+    pub(super) arrival: Arrival,
     pub(super) head: Head,
+    /// Heads behind that one: of interim answers, and the answer's.
+    pub(super) later: VecDeque<Later>,
+    /// The last head has come: what follows are trailers.
+    pub(super) has_head: bool,
     /// Payload that has come, of which `taken` bytes were taken.
     pub(super) incoming: Vec<u8>,
     pub(super) taken: usize,
     /// Bytes of payload that the head announced and that have not come.
     pub(super) announced: Option<u64>,
-    /// The client has sent all of it.
+    /// Fields that came behind the payload.
+    pub(super) trailers: Option<Box<Fields>>,
+    /// The peer has sent all of its message.
     pub(super) ended: bool,
     /// The stream was reset, or the connection is gone.
     pub(super) failed: bool,
-    /// Our answer has ended.
+    /// The peer has not begun with the request, so that it can be sent again (RFC 9113, section 8.7).
+    pub(super) refused: bool,
+    /// Our message has ended.
     pub(super) complete: bool,
-    /// Bytes that the client may still send.
+    /// Bytes that the peer may still send.
     pub(super) credit: i64,
     /// Bytes that were taken and are not among those yet.
     pub(super) owed: u32,
@@ -39,7 +54,7 @@ pub(super) struct Half {
     pub(super) window: i64,
     /// It stands in the queue for room in the output.
     pub(super) queued: bool,
-    /// Nobody serves it any more, but its client still sends: so many bytes are read and dropped, so that it reads its answer.
+    /// Nobody has it any more, but the peer still sends: so many bytes are read and dropped.
     pub(super) draining: Option<usize>,
     task: Option<Waker>,
 }
@@ -47,13 +62,17 @@ pub(super) struct Half {
 impl Half {
     pub(super) fn new() -> Self {
         Self {
-            request: Request::Taken,
+            arrival: Arrival::Nothing,
             head: Head::new(),
+            later: VecDeque::new(),
+            has_head: false,
             incoming: Vec::new(),
             taken: 0,
             announced: None,
+            trailers: None,
             ended: false,
             failed: false,
+            refused: false,
             complete: false,
             credit: 0,
             owed: 0,
@@ -97,6 +116,17 @@ impl Half {
             self.taken = 0;
             self.incoming = Vec::new();
         }
+    }
+
+    /// Takes the first head that is here.
+    pub(super) fn take_head(&mut self, head: &mut Head) -> Arrival {
+        std::mem::swap(&mut self.head, head);
+        let next = self.later.pop_front();
+        let arrival = next.as_ref().map_or(Arrival::Nothing, |next| next.arrival);
+        if let Some(next) = next {
+            self.head = next.head;
+        }
+        std::mem::replace(&mut self.arrival, arrival)
     }
 
     /// It ends before its messages do.

@@ -1,20 +1,24 @@
-//! A stream, as the task has it that serves it: what it takes from the connection and what it hands over. Must never keep a
+//! A stream, as its task has it, whichever side has opened it: what it takes from the connection and what it hands over. Must never keep a
 //! borrow of what they share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use wire::h2::MAX_FRAME_SIZE;
+use wire::http::Fields;
 
-use super::half::{Half, Request};
+use super::half::{Arrival, Half};
 use super::state::State;
 
 pub(super) struct Handle {
     pub(super) state: Rc<RefCell<State>>,
-    pub(super) stream: u32,
+    /// Its number; that of a request changes when it goes out.
+    stream: Cell<u32>,
+    /// Bytes that the peer may send once nobody has the stream any more and our message has ended. `None`: it is reset then.
+    pub(super) rest: Cell<Option<usize>>,
 }
 
 pub(super) fn gone() -> io::Error {
@@ -22,15 +26,24 @@ pub(super) fn gone() -> io::Error {
 }
 
 impl Handle {
+    pub(super) fn new(state: Rc<RefCell<State>>, stream: u32, rest: Option<usize>) -> Self {
+        Self { state, stream: Cell::new(stream), rest: Cell::new(rest) }
+    }
+
+    /// Its number on the connection.
+    pub(super) fn stream(&self) -> u32 {
+        self.stream.get()
+    }
+
     /// Uses the connection's half; `None`: the connection is gone.
     pub(super) fn with<T>(&self, with: impl FnOnce(&mut Half) -> T) -> Option<T> {
-        self.state.borrow_mut().half(self.stream).map(with)
+        self.state.borrow_mut().half(self.stream()).map(with)
     }
 
     /// Whether a read or the head brings something.
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = self.with(|half| {
-            let has_head = half.request != Request::Taken;
+            let has_head = half.arrival != Arrival::Nothing;
             let ready = half.failed || half.ended || has_head || !half.payload().is_empty();
             if !ready {
                 half.wait(cx);
@@ -43,17 +56,17 @@ impl Handle {
     /// Takes payload, as [`crate::flow::ByteSource::poll_read`].
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let state = &mut *self.state.borrow_mut();
-        let Some(half) = state.half(self.stream) else { return Poll::Ready(Err(gone())) };
+        let Some(half) = state.half(self.stream()) else { return Poll::Ready(Err(gone())) };
         let length = half.payload().len().min(buffer.room());
         if length > 0 && buffer.push(&half.payload()[..length]) {
             half.take(length);
-            state.note_taken(self.stream, length);
+            state.note_taken(self.stream(), length);
             return Poll::Ready(Ok(length));
         }
         match (half.ended, half.failed) {
-            // What came before a reset was passed on; a request that was cut off has no end.
-            (_, true) => Poll::Ready(Err(gone())),
-            (true, false) => Poll::Ready(Ok(0)),
+            // What came before a reset was passed on; a message that was cut off has no end.
+            (true, _) => Poll::Ready(Ok(0)),
+            (false, true) => Poll::Ready(Err(gone())),
             (false, false) => {
                 half.wait(cx);
                 Poll::Pending
@@ -74,7 +87,8 @@ impl Handle {
             if !self.may_write(state, cx)? {
                 return Poll::Pending;
             }
-            state.push_heads(self.stream, head.data());
+            self.stream.set(state.open_stream(self.stream()));
+            state.push_heads(self.stream(), head.data());
             written += head.len();
             head.clear();
         }
@@ -101,13 +115,13 @@ impl Handle {
     /// Whether there is room for a head; otherwise the stream waits for some.
     fn may_write(&self, state: &mut State, cx: &mut Context<'_>) -> io::Result<bool> {
         let has_room = state.has_room();
-        let half = state.half(self.stream).filter(|half| !half.failed).ok_or_else(gone)?;
+        let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
         if has_room {
             return Ok(true);
         }
         half.wait(cx);
         if !std::mem::replace(&mut half.queued, true) {
-            state.enqueue(self.stream);
+            state.enqueue(self.stream());
         }
         state.wake();
         Ok(false)
@@ -122,7 +136,7 @@ impl Handle {
         let mut written = 0;
         loop {
             let room = state.room();
-            let half = state.half(self.stream).filter(|half| !half.failed).ok_or_else(gone)?;
+            let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
             let rest = payload.data();
             if rest.is_empty() {
                 return Ok(written);
@@ -132,32 +146,40 @@ impl Handle {
             if most == 0 {
                 half.wait(cx);
                 if window > 0 && !std::mem::replace(&mut half.queued, true) {
-                    state.enqueue(self.stream);
+                    state.enqueue(self.stream());
                 }
                 return Ok(written);
             }
-            state.push_payload(self.stream, &rest[..most]);
+            state.push_payload(self.stream(), &rest[..most]);
             payload.consume(most);
             written += most;
         }
     }
 
-    /// Nothing more is sent: the message is complete.
-    pub(super) fn end(&self) {
+    /// Nothing more is sent: the message is complete, perhaps with fields behind its payload.
+    pub(super) fn end(&self, trailers: Option<&Fields>) {
         let state = &mut *self.state.borrow_mut();
-        let Some(half) = state.half(self.stream) else { return };
+        let stream = self.stream();
+        let Some(half) = state.half(stream) else { return };
         if half.failed || std::mem::replace(&mut half.complete, true) {
             return;
         }
-        state.push_end(self.stream);
+        if !trailers.is_some_and(|trailers| state.push_trailers(stream, trailers)) {
+            state.push_end(stream);
+        }
         state.wake();
+    }
+
+    /// The fields that came behind the payload.
+    pub(super) fn take_trailers(&self) -> Option<Box<Fields>> {
+        self.with(|half| half.trailers.take()).flatten()
     }
 }
 
 impl Drop for Handle {
     /// The task lets go of the stream.
     fn drop(&mut self) {
-        self.state.borrow_mut().leave(self.stream);
+        self.state.borrow_mut().leave(self.stream(), self.rest.get());
     }
 }
 

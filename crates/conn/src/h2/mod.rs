@@ -1,29 +1,59 @@
-//! HTTP/2 with clients (RFC 9113): a connection, and the streams on it. Must never know what a request asks for.
+//! HTTP/2 (RFC 9113): connections of clients and to servers, and the streams on them. Must never know what a request asks for.
 //!
-//! One task moves the frames of a connection ([`Connection`]), and one serves each stream ([`Stream`]). What they share
+//! One task moves the frames of a connection ([`Connection`], [`ServerConnection`]), and one has each stream: it serves a
+//! client's ([`Stream`]), or has its answer from a server ([`Request`]). What they share
 //! ([`state`]) lies in a cell of the worker that is borrowed for one step at a time. Streams put whole frames behind each other
 //! into one output, and wait where that is full; so frames of many streams leave in one write.
 
+mod block;
 mod connection;
 mod half;
 mod handle;
+mod mover;
 mod reader;
+mod request;
+mod server;
 mod state;
 mod stream;
 
+use base::moment::Moment;
+
 pub use connection::Connection;
+pub use request::Request;
+pub use server::{Requests, ServerConnection};
 pub use stream::Stream;
 
-/// What a frontend grants its clients (`tune.h2.*`, and the limits of messages).
+/// Which side of a connection we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The peer asks.
+    Server,
+    /// We ask.
+    Client,
+}
+
+/// How the questions stand whether the peer of an idle connection is there (`idle-ping`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ping {
+    /// The next one is due then.
+    Due(Moment),
+    /// One was just asked.
+    Sent,
+    /// The last one was not answered before the next one was due.
+    Unanswered,
+}
+
+/// What a peer is granted (`tune.h2.*`, and the limits of messages).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// Streams at a time that are announced (`tune.h2.fe.max-concurrent-streams`).
+    /// Streams at a time (`tune.h2.fe.max-concurrent-streams`, `tune.h2.be.max-concurrent-streams`).
     pub max_streams: usize,
-    /// Bytes of payload that a stream may send before it is told of more (`tune.h2.fe.initial-window-size`).
+    /// Bytes of payload that a stream may send before it is told of more (`tune.h2.fe.initial-window-size`,
+    /// `tune.h2.be.initial-window-size`).
     pub window: u32,
     /// Bytes of fields that a peer's blocks may refer to (`tune.h2.header-table-size`).
     pub table_size: usize,
-    /// Streams in all after which no other one is taken (`tune.h2.fe.max-total-streams`). 0: no limit.
+    /// Streams in all after which no other one begins (`tune.h2.fe.max-total-streams`, `max-reuse`). 0: no limit.
     pub max_total: u32,
     /// Bytes of a head.
     pub max_head: usize,

@@ -1,14 +1,11 @@
-//! Frames of a client, piece by piece as they come: payload goes to its stream at once, blocks and small frames are put
+//! Frames of a peer, piece by piece as they come: payload goes to its stream at once, blocks and small frames are put
 //! together first. Owns what is known of the frame that is coming. Must never write.
 
 use base::buffer::Buffer;
-use wire::h2::{
-    Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, MAX_WINDOW, Outcome, RequestReader, Setting,
-    flag, read_trailers,
-};
-use wire::http::{Fields, Framing};
+use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, MAX_WINDOW, Setting, flag};
 
-use super::half::Request;
+use super::Role;
+use super::block::{self, Block};
 use super::state::{Fault, State};
 
 /// Bytes of frames other than payload and heads that are read.
@@ -17,6 +14,9 @@ const MOST_CONTROL: usize = 1024;
 /// Frames that a head may be spread over.
 const MOST_PIECES: u32 = 32;
 
+/// Bytes of a table before a setting says otherwise (RFC 9113, section 6.5.2).
+const TABLE_SIZE: u32 = 4096;
+
 /// What a step has brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -24,20 +24,11 @@ pub(super) enum Event {
     Progress,
     /// More has to be read first.
     More,
-    /// A stream has begun.
+    /// A client has begun a stream.
     Opened(u32),
 }
 
-/// A block that is coming.
-struct Block {
-    stream: u32,
-    ends_stream: bool,
-    depends_on_itself: bool,
-    bytes: Vec<u8>,
-    pieces: u32,
-}
-
-/// Reads a client's frames.
+/// Reads a peer's frames.
 pub(super) struct Reader {
     decoder: Decoder,
     /// The frame whose header was read, and how many bytes of it are to come.
@@ -45,7 +36,7 @@ pub(super) struct Reader {
     /// Padding at the end of that frame, once its length was read.
     padding: Option<usize>,
     block: Option<Block>,
-    /// The client has told its settings.
+    /// The peer has told its settings.
     begun: bool,
     /// No stream above that one is taken.
     pub(super) last: u32,
@@ -71,6 +62,9 @@ impl Reader {
         match frame.kind {
             Kind::Data => self.take_payload(frame, left, input, state),
             Kind::Headers | Kind::Continuation => self.take_block(frame, left, input, state),
+            Kind::GoAway if state.role == Role::Client && left == frame.length => {
+                self.take_departure(frame, input, state)
+            }
             Kind::Unknown | Kind::PushPromise | Kind::GoAway if left > 0 || frame.kind == Kind::Unknown => {
                 self.skip(frame, left, input)
             }
@@ -101,7 +95,7 @@ impl Reader {
         if !of_either && of_connection != (frame.stream == 0) || frame.kind == Kind::PushPromise {
             return protocol;
         }
-        let continues = self.block.as_ref().map(|block| block.stream);
+        let continues = self.block.as_ref().map(Block::stream);
         if continues.is_some_and(|stream| frame.kind != Kind::Continuation || frame.stream != stream)
             || continues.is_none() && frame.kind == Kind::Continuation
         {
@@ -141,6 +135,15 @@ impl Reader {
         Ok(Event::Progress)
     }
 
+    /// A server takes no more requests.
+    fn take_departure(&mut self, frame: FrameHeader, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
+        let Some(last) = input.data().get(..8).and_then(<[u8]>::first_chunk) else { return Ok(Event::More) };
+        state.go_away(u32::from_be_bytes(*last) & MAX_WINDOW);
+        input.consume(8);
+        self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length - 8));
+        Ok(Event::Progress)
+    }
+
     /// Hands payload to its stream.
     fn take_payload(
         &mut self,
@@ -152,6 +155,9 @@ impl Reader {
         let begins = left == frame.length && self.padding.is_none();
         if begins {
             self.judge_payload(frame, state)?;
+            if self.frame.is_some_and(|(frame, _)| frame.kind != Kind::Data) {
+                return Ok(Event::Progress);
+            }
         }
         let mut left = left;
         if self.padding.is_none() {
@@ -202,7 +208,7 @@ impl Reader {
         left -= count;
         self.frame = (left > 0).then_some((frame, left));
         if left == 0 && frame.has(flag::END_STREAM) && fault.is_none() {
-            end_request(frame.stream, state)?;
+            block::end_message(frame.stream, state)?;
         }
         fault.map_or(Ok(Event::Progress), Err)
     }
@@ -210,7 +216,7 @@ impl Reader {
     /// Whether the stream may get that payload, by its state and its windows.
     fn judge_payload(&mut self, frame: FrameHeader, state: &mut State) -> Result<(), Fault> {
         state.note_received(frame.length);
-        let (newest, was_reset) = (state.newest, state.was_reset(frame.stream));
+        let (role, newest, was_reset) = (state.role, state.newest, state.was_reset(frame.stream));
         let Some(half) = state.half(frame.stream) else {
             return match frame.stream {
                 stream if stream > newest || stream.is_multiple_of(2) => {
@@ -220,9 +226,17 @@ impl Reader {
                 _ => Err(Fault::Connection(ErrorCode::StreamClosed)),
             };
         };
-        if half.ended {
+        if half.failed && was_reset {
+            self.drop_frame(frame);
+            return Ok(());
+        }
+        if half.ended || half.failed {
             self.drop_frame(frame);
             return Err(Fault::Stream(frame.stream, ErrorCode::StreamClosed));
+        }
+        if role == Role::Client && !half.has_head {
+            self.drop_frame(frame);
+            return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
         }
         half.credit -= frame.length as i64;
         if half.credit < 0 {
@@ -261,7 +275,7 @@ impl Reader {
         }
         self.frame = None;
         if frame.kind == Kind::Headers {
-            unwrap_block(frame, block)?;
+            block.unwrap(frame)?;
         }
         if !frame.has(flag::END_HEADERS) {
             return if block.bytes.len() > self.largest_block {
@@ -271,20 +285,14 @@ impl Reader {
             };
         }
         match self.block.take() {
-            Some(block) => self.read_block(block, state),
+            Some(block) => block.read(&mut self.decoder, self.last, state),
             None => Ok(Event::Progress),
         }
     }
 
     fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         if frame.kind == Kind::Headers && self.block.is_none() {
-            self.block = Some(Block {
-                stream: frame.stream,
-                ends_stream: frame.has(flag::END_STREAM),
-                depends_on_itself: false,
-                bytes: Vec::new(),
-                pieces: 0,
-            });
+            self.block = Some(Block::of(frame));
         }
         if let Some(block) = &mut self.block {
             block.pieces += 1;
@@ -293,71 +301,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// A block is whole. It is decoded whatever becomes of its stream: what follows may refer to it.
-    fn read_block(&mut self, block: Block, state: &mut State) -> Result<Event, Fault> {
-        let stream = block.stream;
-        if stream.is_multiple_of(2) {
-            return Err(Fault::Connection(ErrorCode::ProtocolError));
-        }
-        if stream <= state.newest {
-            return self.read_trailers(&block, state);
-        }
-        state.newest = stream;
-        let mut half = state.fresh();
-        let room = state.terms.max_head;
-        let mut reader = RequestReader::new(&mut half.head, room);
-        let decoded = self.decoder.decode(&block.bytes, room, |name, value| reader.field(name, value));
-        decoded.map_err(|_| Fault::Connection(ErrorCode::CompressionError))?;
-        let outcome = reader.finish(block.ends_stream, state.terms.accept_unsafe);
-        let refused = if stream > self.last || state.open() >= state.terms.max_streams {
-            Some(ErrorCode::RefusedStream)
-        } else if outcome.is_err() || block.depends_on_itself {
-            Some(ErrorCode::ProtocolError)
-        } else {
-            None
-        };
-        if let Some(code) = refused {
-            state.recycle(half);
-            return Err(Fault::Stream(stream, code));
-        }
-        half.request = match outcome {
-            Ok(Outcome::Request) => Request::Here { length: block.bytes.len() },
-            Ok(Outcome::Reserved) => Request::Refused { status: 400 },
-            _ => Request::Refused { status: 431 },
-        };
-        half.ended = block.ends_stream;
-        half.announced = match half.head.framing {
-            Framing::Length(length) if !block.ends_stream => Some(length),
-            _ => None,
-        };
-        state.begin(stream, half);
-        Ok(Event::Opened(stream))
-    }
-
-    /// Fields behind a body, or a head where none may be.
-    fn read_trailers(&mut self, block: &Block, state: &mut State) -> Result<Event, Fault> {
-        let (mut trailers, mut malformed) = (Fields::new(), false);
-        let room = state.terms.max_head;
-        let mut left = room;
-        let decoded = self.decoder.decode(&block.bytes, room, |name, value| {
-            left = left.saturating_sub(name.len() + value.len());
-            malformed |= left == 0 || read_trailers(&mut trailers, name, value).is_err();
-        });
-        decoded.map_err(|_| Fault::Connection(ErrorCode::CompressionError))?;
-        let was_reset = state.was_reset(block.stream);
-        let Some(half) = state.half(block.stream) else {
-            return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
-        };
-        if half.ended {
-            return Err(Fault::Stream(block.stream, ErrorCode::StreamClosed));
-        }
-        if malformed || !block.ends_stream || block.depends_on_itself {
-            return Err(Fault::Stream(block.stream, ErrorCode::ProtocolError));
-        }
-        end_request(block.stream, state)?;
-        Ok(Event::Progress)
     }
 
     /// A small frame that is whole.
@@ -376,13 +319,14 @@ impl Reader {
                 state.push(Kind::Settings, flag::ACK, 0, &[]);
             }
             Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
+            Kind::Ping if std::mem::take(&mut state.pinged) => state.pongs = state.pongs.wrapping_add(1),
             Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
             Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
                 (0, 0) => return Err(Fault::Connection(ErrorCode::ProtocolError)),
                 (0, stream) => return Err(Fault::Stream(stream, ErrorCode::ProtocolError)),
                 (by, stream) => state.grow(stream, by)?,
             },
-            Kind::RstStream => state.abort(frame.stream),
+            Kind::RstStream => state.abort(frame.stream, number == ErrorCode::RefusedStream as u32),
             Kind::Priority if number & MAX_WINDOW == frame.stream => {
                 return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
             }
@@ -390,40 +334,6 @@ impl Reader {
         }
         Ok(Event::Progress)
     }
-}
-
-/// Takes padding and priority off the first piece of a block.
-fn unwrap_block(frame: FrameHeader, block: &mut Block) -> Result<(), Fault> {
-    let protocol = Fault::Connection(ErrorCode::ProtocolError);
-    let (mut from, mut to) = (0, block.bytes.len());
-    if frame.has(flag::PADDED) {
-        let padding = usize::from(*block.bytes.first().ok_or(Fault::Connection(ErrorCode::FrameSizeError))?);
-        from = 1;
-        to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(protocol)?;
-    }
-    if frame.has(flag::PRIORITY) {
-        let priority = block.bytes.get(from..to).and_then(<[u8]>::first_chunk::<5>);
-        let [one, two, three, four, _] = *priority.ok_or(Fault::Connection(ErrorCode::FrameSizeError))?;
-        block.depends_on_itself = u32::from_be_bytes([one, two, three, four]) & MAX_WINDOW == frame.stream;
-        from += 5;
-    }
-    block.bytes.truncate(to);
-    block.bytes.drain(..from);
-    Ok(())
-}
-
-/// The client has sent all of a request.
-fn end_request(stream: u32, state: &mut State) -> Result<(), Fault> {
-    let Some(half) = state.half(stream) else { return Ok(()) };
-    if half.announced.is_some_and(|missing| missing > 0) {
-        return Err(Fault::Stream(stream, ErrorCode::ProtocolError));
-    }
-    half.ended = true;
-    half.wake();
-    if half.draining.is_some() {
-        state.forget(stream);
-    }
-    Ok(())
 }
 
 /// Does what a setting says.
@@ -436,6 +346,14 @@ fn apply(setting: &[u8], state: &mut State) -> Result<(), Fault> {
         Some(Setting::MaxFrameSize) if !(MAX_FRAME_SIZE as u32..1 << 24).contains(&value) => protocol,
         Some(Setting::InitialWindowSize) if value > MAX_WINDOW => Err(Fault::Connection(ErrorCode::FlowControlError)),
         Some(Setting::InitialWindowSize) => state.set_stream_window(value),
+        Some(Setting::HeaderTableSize) => {
+            state.owes_table_size |= value < TABLE_SIZE;
+            Ok(())
+        }
+        Some(Setting::MaxConcurrentStreams) => {
+            state.peer_streams = usize::try_from(value).unwrap_or(usize::MAX);
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

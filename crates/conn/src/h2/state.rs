@@ -1,13 +1,14 @@
-//! What a connection and the tasks of its streams share. Owns the windows of both directions and what waits to be written;
+//! What a connection and those that have its streams share. Owns the windows of both directions and what waits to be written;
 //! must never read or write the connection.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
 use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_WINDOW, flag, push_frame};
+use wire::http::Fields;
 
-use super::Terms;
 use super::half::Half;
+use super::{Role, Terms};
 
 /// Bytes that wait to be written, above which streams wait.
 const FULL: usize = 64 * 1024;
@@ -20,13 +21,19 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 
 /// Bytes of a request that are read and dropped behind its answer: many clients that send see no answer of a stream that is
 /// reset.
-const DRAINED: usize = 16 << 20;
+pub(super) const DRAINED: usize = 16 << 20;
 
 /// Streams that we have reset and whose frames may still be under way.
 const RESET: usize = 64;
 
+/// Requests that have no number on the wire yet have one from here on.
+const UNOPENED: u32 = 1 << 31;
+
 /// Halves that are kept for later streams while others are served.
 const SPARE: usize = 16;
+
+/// The size of a table of which no head makes use (RFC 7541, section 6.3).
+const EMPTY_TABLE: [u8; 1] = [0x20];
 
 /// A stream or a connection that cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +43,31 @@ pub(super) enum Fault {
 }
 
 pub(super) struct State {
+    pub(super) role: Role,
     pub(super) terms: Terms,
-    /// Streams that are served, by their numbers, which only grow.
+    /// Streams that are served, by their numbers, which only grow; behind them requests that have none yet.
     halves: Vec<(u32, Box<Half>)>,
     #[expect(clippy::vec_box, reason = "as above")]
     spare: Vec<Box<Half>>,
     /// Streams of them that nobody serves any more.
     drained: usize,
-    /// The newest stream that the client has opened.
+    /// The newest stream that was opened.
     pub(super) newest: u32,
+    /// Requests that were begun.
+    begun: u32,
+    /// Streams at a time that the server takes.
+    pub(super) peer_streams: usize,
+    /// No request is begun any more.
+    pub(super) closing: bool,
+    /// Reads that have brought something.
+    pub(super) heard: u64,
+    /// The peer was asked whether it is there, and has not answered.
+    pub(super) pinged: bool,
+    /// Answers to such questions.
+    pub(super) pongs: u32,
+    /// The peer has asked for a smaller table than it had, and the next head has to say that it has one (RFC 7541, section
+    /// 4.2).
+    pub(super) owes_table_size: bool,
     reset: VecDeque<u32>,
     /// What waits to be written, of which `sent` bytes are out.
     output: Vec<u8>,
@@ -64,13 +87,21 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(terms: Terms) -> Self {
+    pub(super) fn new(role: Role, terms: Terms) -> Self {
         Self {
+            role,
             terms,
             halves: Vec::new(),
             spare: Vec::new(),
             drained: 0,
             newest: 0,
+            begun: 0,
+            peer_streams: usize::MAX,
+            closing: false,
+            heard: 0,
+            pinged: false,
+            pongs: 0,
+            owes_table_size: false,
             reset: VecDeque::new(),
             output: Vec::new(),
             sent: 0,
@@ -113,6 +144,56 @@ impl State {
         half
     }
 
+    /// A request begins. `None`: as many as the server takes are under way, or there are to be no more.
+    pub(super) fn begin_request(&mut self) -> Option<u32> {
+        if !self.may_begin() {
+            return None;
+        }
+        let key = UNOPENED | self.begun;
+        self.begun += 1;
+        let half = self.fresh();
+        self.halves.push((key, half));
+        Some(key)
+    }
+
+    /// Whether a request can begin.
+    pub(super) fn may_begin(&self) -> bool {
+        !self.is_closing() && self.halves.len() < self.terms.max_streams.min(self.peer_streams)
+    }
+
+    /// Whether no request begins any more.
+    pub(super) fn is_closing(&self) -> bool {
+        let all = self.terms.max_total > 0 && self.begun >= self.terms.max_total;
+        self.closing || all || self.begun >= UNOPENED / 4
+    }
+
+    /// A request goes out: it gets the next number. Streams are opened in the order of their numbers (RFC 9113, section
+    /// 5.1.1).
+    pub(super) fn open_stream(&mut self, key: u32) -> u32 {
+        if key < UNOPENED {
+            return key;
+        }
+        let Ok(at) = self.halves.binary_search_by_key(&key, |(number, _)| *number) else { return key };
+        let (_, mut half) = self.halves.remove(at);
+        half.queued = false;
+        let stream = if self.newest == 0 { 1 } else { self.newest + 2 };
+        self.newest = stream;
+        let place = self.halves.partition_point(|(number, _)| *number < UNOPENED);
+        self.halves.insert(place, (stream, half));
+        stream
+    }
+
+    /// The server takes no more requests, and none of those above `last`.
+    pub(super) fn go_away(&mut self, last: u32) {
+        self.closing = true;
+        for (stream, half) in &mut self.halves {
+            if *stream > last {
+                half.refused |= !half.has_head;
+                half.fail();
+            }
+        }
+    }
+
     /// A stream begins, above all others.
     pub(super) fn begin(&mut self, stream: u32, half: Box<Half>) {
         debug_assert!(self.halves.last().is_none_or(|(last, _)| *last < stream), "numbers grow");
@@ -126,20 +207,21 @@ impl State {
         }
     }
 
-    /// Nobody serves the stream any more. It is reset unless its answer has ended.
-    pub(super) fn leave(&mut self, stream: u32) {
-        let Some(half) = self.half(stream) else { return };
-        match (half.failed, half.complete, half.ended) {
-            (false, true, false) => {
+    /// Nobody has the stream any more. It is reset unless both messages have ended, or ours has and the peer may send
+    /// `rest` bytes more, which are dropped.
+    pub(super) fn leave(&mut self, stream: u32, rest: Option<usize>) {
+        let Some(half) = self.half(stream).filter(|half| half.draining.is_none()) else { return };
+        match rest {
+            Some(_) if !half.failed && half.complete && !half.ended => {
                 let left = half.payload().len();
                 half.incoming = Vec::new();
                 half.taken = 0;
-                half.draining = Some(DRAINED);
+                half.draining = rest;
                 self.drained += 1;
-                self.note_taken(stream, left);
+                self.drain(stream, left);
             }
-            (failed, complete, _) => {
-                if !failed && !complete {
+            _ => {
+                if stream < UNOPENED && !half.failed && !(half.complete && half.ended) {
                     self.reset(stream, ErrorCode::Cancel);
                 }
                 self.forget(stream);
@@ -174,10 +256,10 @@ impl State {
         }
     }
 
-    /// The stream is over before its messages are.
-    pub(super) fn abort(&mut self, stream: u32) {
+    /// The stream is over before its messages are. `refused`: the peer has not begun with the request.
+    pub(super) fn abort(&mut self, stream: u32, refused: bool) {
         let Some(half) = self.half(stream) else { return };
-        half.ended = true;
+        half.refused = refused && !half.has_head;
         half.fail();
         if half.draining.is_some() {
             self.forget(stream);
@@ -193,9 +275,10 @@ impl State {
         self.reset.push_back(stream);
     }
 
-    /// Whether we have reset it lately: its frames were under way then.
+    /// Whether frames of it that come mean nothing: we have reset it lately, when they were under way. What a server sends for
+    /// a request of ours that has ended never means anything.
     pub(super) fn was_reset(&self, stream: u32) -> bool {
-        self.reset.contains(&stream)
+        self.role == Role::Client || self.reset.contains(&stream)
     }
 
     /// Every stream is told that the connection has ended.
@@ -211,16 +294,42 @@ impl State {
         self.last = None;
     }
 
-    /// Queues frames of a head.
+    /// Queues bytes that are no frame.
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.output.extend_from_slice(bytes);
+        self.last = None;
+    }
+
+    /// Queues frames of heads, which become those of the stream.
     pub(super) fn push_heads(&mut self, stream: u32, frames: &[u8]) {
-        let (begin, mut at) = (self.output.len(), 0);
-        self.output.extend_from_slice(frames);
-        while let Some(header) = frames.get(at..).and_then(FrameHeader::parse) {
+        let mut rest = frames;
+        while let Some(mut header) = FrameHeader::parse(rest) {
+            let (frame, behind) = rest.split_at((HEADER_LENGTH + header.length).min(rest.len()));
+            rest = behind;
+            header.stream = stream;
             if header.kind == Kind::Headers {
-                self.last = Some((stream, begin + at));
+                self.last = Some((stream, self.output.len()));
+                if std::mem::take(&mut self.owes_table_size) {
+                    let flags = header.flags & flag::END_STREAM;
+                    push_frame(&mut self.output, Kind::Headers, flags, stream, &EMPTY_TABLE);
+                    header.kind = Kind::Continuation;
+                    header.flags &= !flag::END_STREAM;
+                }
             }
-            at += HEADER_LENGTH + header.length;
+            self.output.extend_from_slice(&header.bytes());
+            self.output.extend_from_slice(&frame[HEADER_LENGTH..]);
         }
+    }
+
+    /// Queues the fields behind a message's payload, which end it.
+    pub(super) fn push_trailers(&mut self, stream: u32, trailers: &Fields) -> bool {
+        let mut frames = Vec::new();
+        if wire::h2::encode_trailers(stream, trailers, &mut frames).is_err() {
+            return false;
+        }
+        self.push_heads(stream, &frames);
+        self.last = None;
+        true
     }
 
     /// Queues a frame of payload, and counts it against both windows.

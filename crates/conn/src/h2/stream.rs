@@ -10,11 +10,11 @@ use base::buffer::Buffer;
 use rt::net::Hangup;
 use wire::h1::{self, Edits, Limits, Parse, RequestContext, Scan};
 use wire::h2;
-use wire::http::{Head, Method};
+use wire::http::{Fields, Head, Method};
 
-use super::half::Request;
+use super::half::Arrival;
 use super::handle::Handle;
-use super::state::State;
+use super::state::{DRAINED, State};
 use crate::flow::{ByteSink, ByteSource, shrink};
 use crate::h1::server::{fits, grow, make_room};
 use crate::h1::{Received, UnreadBody};
@@ -33,12 +33,12 @@ pub struct Stream {
 
 impl Stream {
     pub(super) fn new(state: Rc<RefCell<State>>, stream: u32) -> Self {
-        Self { handle: Handle { state, stream }, input: Buffer::empty(), answering: false }
+        Self { handle: Handle::new(state, stream, Some(DRAINED)), input: Buffer::empty(), answering: false }
     }
 
     /// Its number on the connection.
     pub fn number(&self) -> u32 {
-        self.handle.stream
+        self.handle.stream()
     }
 
     /// What was taken from the connection and not used.
@@ -48,7 +48,7 @@ impl Stream {
 
     /// Whether a head or something of a body is here.
     pub fn has_received(&self) -> bool {
-        !self.input.is_empty() || self.handle.with(|half| half.request != Request::Taken).unwrap_or(false)
+        !self.input.is_empty() || self.handle.with(|half| half.arrival != Arrival::Nothing).unwrap_or(false)
     }
 
     /// Takes what was taken from the connection and not used.
@@ -75,18 +75,17 @@ impl Stream {
 
     /// Takes the request's head.
     pub fn take_head(&mut self, limits: &Limits, _: &mut Scan, head: &mut Head) -> Received {
-        let taken = self.handle.with(|half| {
-            std::mem::swap(&mut half.head, head);
-            std::mem::replace(&mut half.request, Request::Taken)
-        });
+        let taken = self.handle.with(|half| half.take_head(head));
         match taken {
-            Some(Request::Refused { status }) => Received::Invalid { status },
-            Some(Request::Here { length }) if !fits(head, length, limits.max_head) => Received::Invalid { status: 431 },
-            Some(Request::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
+            Some(Arrival::Refused { status }) => Received::Invalid { status },
+            Some(Arrival::Here { length, .. }) if !fits(head, length, limits.max_head) => {
+                Received::Invalid { status: 431 }
+            }
+            Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
             // There are no tunnels through streams.
-            Some(Request::Here { .. }) if head.known_method() == Method::Connect => Received::Invalid { status: 501 },
-            Some(Request::Here { length }) => Received::Head { body: UnreadBody::uncoded(head), length },
-            Some(Request::Taken) | None => Received::Closed,
+            Some(Arrival::Here { .. }) if head.known_method() == Method::Connect => Received::Invalid { status: 501 },
+            Some(Arrival::Here { length, .. }) => Received::Head { body: UnreadBody::uncoded(head), length },
+            Some(Arrival::Nothing) | None => Received::Closed,
         }
     }
 
@@ -105,15 +104,15 @@ impl Stream {
         let Ok(Parse::Complete { consumed }) = parsed else { return Poll::Ready(Err(invalid())) };
         let mut frames = Buffer::with_capacity(bytes.len() + MARGIN);
         let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
-        h2::encode_response(self.handle.stream, &head, &edits, &mut frames).map_err(|_| invalid())?;
+        h2::encode_response(self.handle.stream(), &head, &edits, &mut frames).map_err(|_| invalid())?;
         std::task::ready!(self.handle.poll_write(cx, &mut frames, &mut Buffer::empty()))?;
         self.answering = head.status() >= 200;
         Poll::Ready(Ok(consumed))
     }
 
-    /// All of the answer was written.
-    pub fn complete(&self) {
-        self.handle.end();
+    /// All of the answer was written, perhaps with fields behind its body.
+    pub fn complete(&self, trailers: Option<&Fields>) {
+        self.handle.end(trailers);
     }
 
     /// Ready when the client has reset the stream or the connection has ended.
@@ -160,6 +159,10 @@ impl Stream {
 impl ByteSource for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.handle.poll_read(cx, buffer)
+    }
+
+    fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.handle.take_trailers()
     }
 }
 

@@ -231,13 +231,14 @@ impl Request<'_> {
             link.place = place;
             link.first = self.first;
         }
-        Ok(match (attempt, sharing::protocol(server)) {
-            (Attempt::Connected(link), Some(protocol)) if self.proxy.mode == Mode::Http => {
+        let Attempt::Connected(link) = attempt else { return Ok(attempt) };
+        Ok(match sharing::protocol_on(server, &link) {
+            Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = sharing::open(&self.session.worker, server, protocol, shared, link);
+                let link = sharing::open(self.session, server, protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
-            (attempt, _) => attempt,
+            _ => Attempt::Connected(link),
         })
     }
 

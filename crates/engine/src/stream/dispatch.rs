@@ -513,6 +513,7 @@ fn terms(
     let proxy = session.proxy();
     let facts = &*facts.borrow();
     let (request, orders) = (&facts.request, facts.orders.get());
+    let has_retries = facts.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry;
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
         server: orders.timeouts.server.or(backend_proxy.timeouts.server),
@@ -523,10 +524,8 @@ fn terms(
         reused: link.answers > 0,
         has_body: request.framing.has_body(),
         // What the request may be sent again for, now that it was so often.
-        retry_on: match facts.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry {
-            true => backend.limits.retry_on,
-            false => RetryOn::NONE,
-        },
+        retry_on: if has_retries { backend.limits.retry_on } else { RetryOn::NONE },
+        may_retry: has_retries && backend.limits.retry_on.contains(RetryOn::CONN_FAILURE),
         replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
         hedge_at: None,
         backend: backend_proxy.index,

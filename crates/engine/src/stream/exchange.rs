@@ -104,6 +104,8 @@ pub struct Terms {
     pub has_body: bool,
     /// Failures after which it may be sent again.
     pub retry_on: RetryOn,
+    /// The connections of its backend may be tried again, and this one was not as often as that.
+    pub may_retry: bool,
     /// From then on a second server may be asked.
     pub hedge_at: Option<Moment>,
     /// Index of the backend.
@@ -384,6 +386,12 @@ impl<'a> Exchange<'a> {
             && !self.interim_sent
             && (self.up.is_recorded() || !self.terms.has_body)
             && self.budget_allows()
+    }
+
+    /// Whether a request that its server has not begun with may be sent again: as one whose connection was refused.
+    fn may_begin_again(&self) -> bool {
+        let is_whole = !self.terms.has_body || self.up.is_recorded();
+        self.terms.may_retry && !self.interim_sent && is_whole && self.budget_allows()
     }
 
     /// `retry-budget`: what is asked counts, so that it has to be the last question.

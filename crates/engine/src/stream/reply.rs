@@ -149,7 +149,7 @@ pub async fn reply_malformed(session: &Session, client: &mut Client, facts: Shar
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
     if sent {
-        client.conn.complete();
+        client.conn.complete(None);
     }
     metrics::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, facts);
@@ -181,7 +181,7 @@ pub async fn reply<R: Remainder>(
     let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
     let sent = write(session, client, &answer.bytes, closes).await;
     if sent && !answer.bytes.is_empty() {
-        client.conn.complete();
+        client.conn.complete(None);
     }
     {
         let facts = &mut *facts.borrow_mut();

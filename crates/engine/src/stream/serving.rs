@@ -80,6 +80,7 @@ fn terms(session: &Session, facts: &SharedFacts, ruled: bool) -> Terms {
         independent_server: false,
         has_body: request.framing.has_body(),
         retry_on: config::spec::RetryOn::NONE,
+        may_retry: false,
         hedge_at: None,
         backend: proxy.index,
         ruled,

@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 
 use base::moment::Moment;
 use conn::downstream::Downstream;
-use conn::h2::Terms;
+use conn::h2::{Ping, Terms};
 use conn::several::Connection;
-use policy::program::ClientProtocol;
+use policy::program::MuxProtocol;
 use rt::LocalRc;
 
 use crate::session::Session;
@@ -19,10 +19,10 @@ use crate::stream::task::StreamTask;
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Some(mut connection) = Connection::of(&mut client.conn, terms(session)) else { return };
     let timer = &mut client.timer;
-    let mut free_since = None;
+    let mut waiting = Waiting::default();
     loop {
         let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut free_since, cx)).await;
+        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
         start(session, stream, opened);
         if rt::slice_is_over() {
@@ -43,12 +43,12 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
 pub fn is_expected(session: &Session, client: &mut Downstream) -> bool {
     let Some((transport, _)) = client.bytes() else { return false };
     let agreed = transport.tls_facts().and_then(|facts| facts.alpn.as_deref());
-    agreed == Some(b"h2") || session.bind().is_some_and(|bind| bind.listening.protocol == Some(ClientProtocol::Http2))
+    agreed == Some(b"h2") || session.bind().is_some_and(|bind| bind.listening.protocol == Some(MuxProtocol::Http2))
 }
 
 /// Whether a connection may go over to HTTP/2.
 pub fn is_welcome(session: &Session) -> bool {
-    let speaks_http1 = session.bind().is_some_and(|bind| bind.listening.protocol == Some(ClientProtocol::Http1));
+    let speaks_http1 = session.bind().is_some_and(|bind| bind.listening.protocol == Some(MuxProtocol::Http1));
     !speaks_http1 && !session.proxy().http.disable_h2_upgrade
 }
 
@@ -65,14 +65,24 @@ fn terms(session: &Session) -> Terms {
     }
 }
 
+/// How a connection without streams waits for one.
+#[derive(Default)]
+struct Waiting {
+    /// Since when.
+    free_since: Option<Moment>,
+    /// How often its client has said that it is there.
+    pongs: u32,
+}
+
 /// Moves what can be moved. Ready with a stream that was opened, or with `None`: the connection is to end. One without
 /// streams waits for as long as a client between two requests, also where the client takes nothing of what is left for it; with
-/// a soft stop it ends as soon as nothing is.
+/// a soft stop it ends as soon as nothing is. One that is asked whether it is there waits as long as it says so, where nothing
+/// but `timeout client` bounds it.
 fn poll(
     session: &Session,
     connection: &mut Connection<'_>,
     timer: &mut rt::Timer,
-    free_since: &mut Option<Moment>,
+    waiting: &mut Waiting,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Downstream>> {
     if session.is_leaving() {
@@ -81,18 +91,34 @@ fn poll(
     if let Poll::Ready(event) = connection.poll(cx) {
         return Poll::Ready(event);
     }
-    *free_since = if connection.has_streams() { None } else { free_since.or(Some(rt::now())) };
     let timeouts = &session.proxy().timeouts;
+    let is_there = connection.pongs() != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
+    waiting.pongs = connection.pongs();
+    waiting.free_since = match waiting.free_since {
+        _ if connection.has_streams() => None,
+        Some(since) if !is_there => Some(since),
+        _ => Some(rt::now()),
+    };
     let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    let deadline = free_since.zip(limit).map(|(since, limit)| since + limit);
+    let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
     loop {
         let now = rt::now();
         let leaves = connection.is_idle() && session.is_leaving();
         if leaves || deadline.is_some_and(|deadline| now >= deadline) {
             return Poll::Ready(None);
         }
+        let interval = session.bind().and_then(|bind| bind.listening.idle_ping);
+        let ping = match interval.map(|interval| connection.ping(now, interval)) {
+            None => None,
+            Some(Ping::Due(moment)) => Some(moment),
+            Some(Ping::Sent) => {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Some(Ping::Unanswered) => return Poll::Ready(None),
+        };
         let departure = session.departure().filter(|departure| *departure > now);
-        timer.arm([deadline, departure].into_iter().flatten().min());
+        timer.arm([deadline, departure, ping].into_iter().flatten().min());
         if timer.poll_expired(cx).is_pending() {
             return Poll::Pending;
         }

@@ -31,6 +31,7 @@ mod inspecting;
 mod maxconn;
 mod orders;
 mod panics;
+mod parts;
 mod peers;
 mod persistence;
 mod private;

@@ -30,7 +30,8 @@ struct Streamer {
 impl Service for Streamer {
     fn poll_head(&mut self, _: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
         let target = String::from_utf8_lossy(request.target()).into_owned();
-        let words: Vec<&str> = target.trim_start_matches('/').split('/').collect();
+        let path = target.trim_start_matches("http://a").trim_start_matches('/');
+        let words: Vec<&str> = path.split('/').collect();
         match words.first().copied().unwrap_or_default() {
             "fail" => return Poll::Ready(Err(Failed)),
             "echo" => self.echoes = true,

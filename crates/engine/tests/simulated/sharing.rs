@@ -1,174 +1,56 @@
-//! Connections to servers that carry several requests at a time, by the protocol that tests have: which requests share one,
-//! what each gets of it, and when it ends.
+//! Connections to servers of HTTP/2: which requests share one, what each gets of it, and when it ends.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use conn::pairs::{Kind, PREFACE, WINDOW, frame};
 use testkit::{Peer, Scope, Service, both, sleep, text};
 
 use crate::api::*;
 use crate::messages::*;
-use crate::several::Client;
+use crate::parts::{End, Part};
 use crate::world::*;
 
-const HEADER: usize = 4;
-
-/// What has come of a request.
-#[derive(Default)]
-struct Asked {
-    head: String,
-    payload: Vec<u8>,
-    end: Option<Kind>,
-}
-
-/// A server's connection.
-struct Origin {
-    peer: Peer,
-    asked: BTreeMap<u8, Asked>,
-    /// Bytes of payload that it may still send.
-    credit: BTreeMap<u8, usize>,
-    /// Gives credit for what it receives.
-    gives: bool,
-}
-
-impl Origin {
-    async fn accept(service: &mut Service) -> Origin {
-        Origin::over(service.accept().await).await
-    }
-
-    async fn over(mut peer: Peer) -> Origin {
-        peer.expect(PREFACE).await;
-        Origin { peer, asked: BTreeMap::new(), credit: BTreeMap::new(), gives: true }
-    }
-
-    /// Receives one frame. False: the connection has ended.
-    async fn step(&mut self) -> bool {
-        let (header, whole) = self.peer.try_receive_up_to(HEADER).await;
-        if !whole {
-            return false;
-        }
-        let (kind, stream) = (Kind::of(header[0]).unwrap(), header[1]);
-        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        if kind == Kind::Credit {
-            *self.credit.get_mut(&stream).unwrap() += length;
-            return true;
-        }
-        let bytes = self.peer.receive(length).await;
-        let asked = self.asked.entry(stream).or_default();
-        assert!(asked.end.is_none(), "{kind:?} after the end of stream {stream}");
-        match kind {
-            Kind::Head => {
-                asked.head = String::from_utf8(bytes).unwrap();
-                self.credit.insert(stream, WINDOW);
-            }
-            Kind::Data => asked.payload.extend(bytes),
-            Kind::End | Kind::Reset => asked.end = Some(kind),
-            Kind::HeadAlone | Kind::Credit => unreachable!("{kind:?}"),
-        }
-        if kind == Kind::Data && self.gives {
-            self.peer.send([Kind::Credit.byte(), stream, header[2], header[3]]).await;
-        }
-        true
-    }
-
-    /// A request that has come to its end, with that head, and its payload. Returns its number.
-    async fn expect(&mut self, head: &str, payload: &[u8]) -> u8 {
-        let number = self.expect_head(head).await;
-        while self.asked[&number].end.is_none() {
-            assert!(self.step().await, "the end of the connection");
-        }
-        let asked = &self.asked[&number];
-        assert_eq!(asked.end, Some(Kind::End), "{head}");
-        assert!(asked.payload == payload, "{} of {} bytes of {head}", asked.payload.len(), payload.len());
-        number
-    }
-
-    /// The head of a request. Returns its number.
-    async fn expect_head(&mut self, head: &str) -> u8 {
-        loop {
-            if let Some((number, _)) = self.asked.iter().find(|(_, asked)| asked.head == head) {
-                return *number;
-            }
-            assert!(self.step().await, "the end of the connection instead of {head}");
-        }
-    }
-
-    async fn send(&mut self, kind: Kind, stream: u8, bytes: impl AsRef<[u8]>) {
-        self.peer.send(frame(kind, stream, bytes)).await;
-    }
-
-    /// An answer of known length, sent as there is credit for it.
-    async fn answer(&mut self, stream: u8, payload: &[u8]) {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", payload.len());
-        self.send(Kind::Head, stream, head).await;
-        self.stream(stream, payload).await;
-    }
-
-    /// Payload as there is credit for it, and the end. The request is forgotten.
-    async fn stream(&mut self, stream: u8, payload: &[u8]) {
-        let mut rest = payload;
-        while !rest.is_empty() {
-            let most = rest.len().min(self.credit[&stream]).min(1000);
-            if most == 0 {
-                assert!(self.step().await, "the end of the connection");
-                continue;
-            }
-            *self.credit.get_mut(&stream).unwrap() -= most;
-            self.send(Kind::Data, stream, &rest[..most]).await;
-            rest = &rest[most..];
-        }
-        self.send(Kind::End, stream, "").await;
-        self.asked.remove(&stream);
-    }
-
-    async fn expect_reset(&mut self, stream: u8) {
-        while self.asked.get(&stream).is_none_or(|asked| asked.end.is_none()) {
-            assert!(self.step().await, "the end of the connection");
-        }
-        assert_eq!(self.asked[&stream].end, Some(Kind::Reset));
-    }
-
-    async fn expect_end(&mut self) {
-        while self.step().await {}
-    }
-}
-
-/// Answers every request with its payload.
+/// Answers every request with its payload and its trailers.
 async fn echo(peer: Peer, _: usize) {
-    let mut origin = Origin::over(peer).await;
+    let mut origin = End::serve(peer).await;
     loop {
-        let done = origin.asked.iter().find(|(_, asked)| asked.end.is_some()).map(|(number, _)| *number);
+        let done = origin.messages.iter().find(|(_, asked)| asked.end.is_some()).map(|(stream, _)| *stream);
         match done {
-            Some(number) if origin.asked[&number].end == Some(Kind::End) => {
-                let asked = origin.asked.remove(&number).unwrap();
+            Some(stream) if origin.messages[&stream].end == Some(Part::End) => {
+                let asked = origin.messages.remove(&stream).unwrap();
                 let line = asked.head.lines().next().unwrap();
                 let head = format!("HTTP/1.1 200 OK\r\nx-line: {line}\r\n\r\n");
-                origin.send(Kind::Head, number, head).await;
-                origin.stream(number, &asked.payload).await;
+                origin.send(Part::Head, stream, head).await;
+                origin.stream(stream, &asked.payload).await;
+                match &*asked.trailers {
+                    "" => origin.send(Part::End, stream, "").await,
+                    trailers => origin.send(Part::HeadAlone, stream, trailers).await,
+                }
             }
-            Some(number) => drop(origin.asked.remove(&number)),
+            Some(stream) => drop(origin.messages.remove(&stream)),
             None if !origin.step().await => return,
             None => {}
         }
     }
 }
 
+/// Two requests at a time on a connection.
+const TWO: &str = "tune.h2.be.max-concurrent-streams 2";
+
 #[test]
 fn requests_of_different_clients_share_a_connection_while_it_has_room() {
-    let sections = "http-reuse always\n server p1 10.0.1.1:80";
-    listen(sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
+    listen(sections).global(TWO).workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let (mut one, mut two, mut three) =
             (Peer::connect(WEIR).await, Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(get("/1")).await;
-        let mut origin = Origin::accept(&mut p1).await;
-        let first = origin.expect(&get_at_server("/1"), b"").await;
+        let mut origin = End::accept(&mut p1).await;
+        let first = origin.expect_request(&get_at_server("/1"), b"").await;
         two.send(get("/2")).await;
-        let second = origin.expect(&get_at_server("/2"), b"").await;
+        let second = origin.expect_request(&get_at_server("/2"), b"").await;
         three.send(get("/3")).await;
-        let mut other = Origin::accept(&mut p1).await;
-        let third = other.expect(&get_at_server("/3"), b"").await;
+        let mut other = End::accept(&mut p1).await;
+        let third = other.expect_request(&get_at_server("/3"), b"").await;
         origin.answer(second, b"two").await;
         two.expect(answer_at_client("two")).await;
         other.answer(third, b"three").await;
@@ -179,7 +61,7 @@ fn requests_of_different_clients_share_a_connection_while_it_has_room() {
         two.send(get("/4")).await;
         let (answered, ()) = both(
             async {
-                let fourth = origin.expect(&get_at_server("/4"), b"").await;
+                let fourth = origin.expect_request(&get_at_server("/4"), b"").await;
                 origin.answer(fourth, b"four").await;
             },
             two.expect(answer_at_client("four")),
@@ -193,8 +75,8 @@ fn requests_of_different_clients_share_a_connection_while_it_has_room() {
 
 #[test]
 fn payload_arrives_unchanged_on_its_own_stream() {
-    let sections = "http-reuse always\n server p1 10.0.1.1:80";
-    listen(sections).pairs().shuffled().seeds(0..16).run(|world| async move {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
+    listen(sections).global(TWO).shuffled().seeds(0..16).run(|world| async move {
         let scope = Rc::new(Scope::new());
         Service::at(S1).serve(&scope, echo);
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
@@ -227,47 +109,49 @@ fn payload_arrives_unchanged_on_its_own_stream() {
 /// Both ends carry several streams, each with its own numbers and credit.
 #[test]
 fn streams_of_a_client_are_streams_of_a_server() {
-    listen("http-reuse always\n server p1 10.0.1.1:80").pairs().shuffled().seeds(0..16).run(|world| async move {
-        let scope = Rc::new(Scope::new());
-        Service::at(S1).serve(&scope, echo);
-        let mut client = Client::connect().await;
-        for round in 0..3_u8 {
-            let (one, two) = (2 * round + 1, 2 * round + 2);
-            let (first, second) = (text(30_000, u64::from(one)), text(9_000, u64::from(two)));
-            client.post(one, "POST /1 HTTP/1.1\r\nHost: a\r\n\r\n".into()).await;
-            client.post(two, post(second.len())).await;
-            client.upload(one, &first).await;
-            client.upload(two, &second).await;
-            for (stream, payload, line) in [(two, second, "POST / HTTP"), (one, first, "POST /1 HTTP")] {
-                let answered = client.answer(stream).await;
-                assert_eq!(answered.end, Some(Kind::End));
-                assert!(answered.head.contains(line) && answered.payload == payload, "{}", answered.head);
+    listen("http-reuse always\n server p1 10.0.1.1:80 proto h2").global(TWO).shuffled().seeds(0..16).run(
+        |world| async move {
+            let scope = Rc::new(Scope::new());
+            Service::at(S1).serve(&scope, echo);
+            let mut client = End::connect().await;
+            for round in 0..3_u32 {
+                let (one, two) = (4 * round + 1, 4 * round + 3);
+                let (first, second) = (text(30_000, u64::from(one)), text(9_000, u64::from(two)));
+                client.post(one, "POST /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                client.post(two, post(second.len())).await;
+                client.upload(one, &first).await;
+                client.upload(two, &second).await;
+                for (stream, payload, line) in [(two, second, "POST / HTTP"), (one, first, "POST /1 HTTP")] {
+                    let answered = client.message(stream).await;
+                    assert_eq!(answered.end, Some(Part::End));
+                    assert!(answered.head.contains(line) && answered.payload == payload, "{}", answered.head);
+                }
             }
-        }
-        world.forget_log();
-    });
+            world.forget_log();
+        },
+    );
 }
 
 #[test]
 fn heads_of_every_kind_are_understood() {
-    listen("server p1 10.0.1.1:80").pairs().shuffled().seeds(0..8).run(|world| async move {
+    listen("server p1 10.0.1.1:80 proto h2").global(TWO).shuffled().seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         client.send(get("/1")).await;
-        let mut origin = Origin::accept(&mut p1).await;
-        let number = origin.expect(&get_at_server("/1"), b"").await;
-        origin.send(Kind::Head, number, "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n").await;
-        client.expect("HTTP/1.1 103 Early\r\nlink: x\r\n\r\n").await;
-        origin.send(Kind::Head, number, "HTTP/1.1 103 Early\r\nLink: y\r\n\r\n").await;
-        origin.send(Kind::HeadAlone, number, "HTTP/1.1 204 None\r\n\r\n").await;
-        client.expect("HTTP/1.1 103 Early\r\nlink: y\r\n\r\nHTTP/1.1 204 None\r\n\r\n").await;
+        let mut origin = End::accept(&mut p1).await;
+        let number = origin.expect_request(&get_at_server("/1"), b"").await;
+        origin.send(Part::Head, number, "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n").await;
+        client.expect("HTTP/1.1 103 Informational\r\nlink: x\r\n\r\n").await;
+        origin.send(Part::Head, number, "HTTP/1.1 103 Early\r\nLink: y\r\n\r\n").await;
+        origin.send(Part::HeadAlone, number, "HTTP/1.1 204 None\r\n\r\n").await;
+        client.expect("HTTP/1.1 103 Informational\r\nlink: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n").await;
         client.send("HEAD /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-        let number = origin.expect("HEAD /2 HTTP/1.1\r\nhost: a\r\n\r\n", b"").await;
-        origin.send(Kind::HeadAlone, number, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+        let number = origin.expect_request("HEAD /2 HTTP/1.1\r\nhost: a\r\n\r\n", b"").await;
+        origin.send(Part::HeadAlone, number, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
         client.expect("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
         client.send(get("/3")).await;
-        let number = origin.expect(&get_at_server("/3"), b"").await;
-        origin.send(Kind::Head, number, "HTTP/1.1 101 Switching\r\n\r\n").await;
+        let number = origin.expect_request(&get_at_server("/3"), b"").await;
+        origin.send(Part::Head, number, "HTTP/1.1 101 Switching\r\n\r\n").await;
         client.expect(page(502)).await;
         world.forget_log();
     });
@@ -276,18 +160,18 @@ fn heads_of_every_kind_are_understood() {
 /// An answer may come before the end of a request, whose rest the client may still send.
 #[test]
 fn an_early_answer_lets_the_rest_of_the_request_go() {
-    listen("server p1 10.0.1.1:80").pairs().shuffled().seeds(0..8).run(|world| async move {
+    listen("server p1 10.0.1.1:80 proto h2").global(TWO).shuffled().seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         client.send(post(20)).await;
         client.send("0123456789").await;
-        let mut origin = Origin::accept(&mut p1).await;
+        let mut origin = End::accept(&mut p1).await;
         let number = origin.expect_head(&post_at_server(20)).await;
-        origin.send(Kind::HeadAlone, number, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n").await;
-        client.expect("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n").await;
+        origin.send(Part::HeadAlone, number, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n").await;
+        client.expect("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await;
         client.send("0123456789").await;
         client.send(get("/next")).await;
-        let next = origin.expect(&get_at_server("/next"), b"").await;
+        let next = origin.expect_request(&get_at_server("/next"), b"").await;
         origin.answer(next, b"next").await;
         client.expect(answer_at_client("next")).await;
         assert_eq!(p1.accepted(), 1);
@@ -297,18 +181,18 @@ fn an_early_answer_lets_the_rest_of_the_request_go() {
 
 #[test]
 fn a_stream_that_its_server_resets_ends_alone() {
-    let sections = "http-reuse always\n server p1 10.0.1.1:80";
-    listen(sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
+    listen(sections).global(TWO).workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(get("/1")).await;
-        let mut origin = Origin::accept(&mut p1).await;
-        let first = origin.expect(&get_at_server("/1"), b"").await;
+        let mut origin = End::accept(&mut p1).await;
+        let first = origin.expect_request(&get_at_server("/1"), b"").await;
         two.send(get("/2")).await;
-        let second = origin.expect(&get_at_server("/2"), b"").await;
-        origin.send(Kind::Head, first, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
-        origin.send(Kind::Data, first, "part").await;
-        origin.send(Kind::Reset, first, "").await;
+        let second = origin.expect_request(&get_at_server("/2"), b"").await;
+        origin.send(Part::Head, first, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
+        origin.send(Part::Data, first, "part").await;
+        origin.send(Part::Reset, first, "").await;
         one.expect("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart").await;
         one.expect_end().await;
         origin.answer(second, b"two").await;
@@ -321,28 +205,28 @@ fn a_stream_that_its_server_resets_ends_alone() {
 
 #[test]
 fn requests_end_with_their_connection_and_those_that_may_be_are_sent_again() {
-    let sections = "http-reuse always\n server p1 10.0.1.1:80";
-    listen(sections).pairs().workers(&[1]).seeds(0..8).run(|world| async move {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
+    listen(sections).global(TWO).workers(&[1]).seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(get("/0")).await;
-        let mut origin = Origin::accept(&mut p1).await;
-        let number = origin.expect(&get_at_server("/0"), b"").await;
+        let mut origin = End::accept(&mut p1).await;
+        let number = origin.expect_request(&get_at_server("/0"), b"").await;
         origin.answer(number, b"zero").await;
         one.expect(answer_at_client("zero")).await;
         one.send(get("/1")).await;
-        origin.expect(&get_at_server("/1"), b"").await;
+        origin.expect_request(&get_at_server("/1"), b"").await;
         two.send(post(4)).await;
         two.send("body").await;
-        let second = origin.expect(&post_at_server(4), b"body").await;
-        origin.send(Kind::Head, second, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
-        origin.send(Kind::Data, second, "part").await;
+        let second = origin.expect_request(&post_at_server(4), b"body").await;
+        origin.send(Part::Head, second, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
+        origin.send(Part::Data, second, "part").await;
         two.expect("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart").await;
         drop(origin);
         two.expect_end().await;
         // Nothing of an answer has come, and the connection was used before: it goes to another one.
-        let mut origin = Origin::accept(&mut p1).await;
-        let number = origin.expect(&get_at_server("/1"), b"").await;
+        let mut origin = End::accept(&mut p1).await;
+        let number = origin.expect_request(&get_at_server("/1"), b"").await;
         origin.answer(number, b"one").await;
         one.expect(answer_at_client("one")).await;
         world.forget_log();
@@ -355,24 +239,27 @@ fn a_body_changes_its_coding_from_server_to_server() {
     for first in ["p1", "s1"] {
         let sections = format!(
             "retry-on empty-response\n retries 1\n option redispatch 1\n balance roundrobin
-             server {first} 10.0.1.1:80\n server {} 10.0.1.2:80",
-            if first == "p1" { "s2" } else { "p2" }
+             server {first} 10.0.1.1:80{}\n server {} 10.0.1.2:80{}",
+            if first == "p1" { " proto h2" } else { "" },
+            if first == "p1" { "s2" } else { "p2" },
+            if first == "p1" { "" } else { " proto h2" },
         );
         for (came, ended) in [("5\r\nabcde\r\n0\r\n\r\n", ""), ("2\r\nab\r\n", "3\r\ncde\r\n0\r\n\r\n")] {
-            listen(&sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(move |world| async move {
+            listen(&sections).global(TWO).workers(&[1]).shuffled().seeds(0..8).run(move |world| async move {
                 let (mut one, mut two) = (Service::at(S1), Service::at(S2));
                 let mut client = Peer::connect(WEIR).await;
                 let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
                 client.send(format!("{head}{came}")).await;
                 let coded = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
                 let plain = "POST / HTTP/1.1\r\nhost: a\r\n\r\n";
+                let mut last = None;
                 if first == "p1" {
-                    let mut origin = Origin::accept(&mut one).await;
+                    let mut origin = End::accept(&mut one).await;
                     let number = origin.expect_head(plain).await;
-                    while ended.is_empty() && origin.asked[&number].end.is_none() {
+                    while ended.is_empty() && origin.messages[&number].end.is_none() {
                         origin.step().await;
                     }
-                    origin.send(Kind::Reset, number, "").await;
+                    origin.send(Part::Reset, number, "").await;
                     let mut second = two.accept().await;
                     second.expect(coded).await;
                     client.send(ended).await;
@@ -385,13 +272,15 @@ fn a_body_changes_its_coding_from_server_to_server() {
                         assert_eq!(server.receive_chunked(4096, 0).await.body, b"abcde");
                     }
                     drop(server);
-                    let mut origin = Origin::accept(&mut two).await;
+                    let mut origin = End::accept(&mut two).await;
                     let number = origin.expect_head(plain).await;
                     client.send(ended).await;
-                    origin.expect(plain, b"abcde").await;
+                    origin.expect_request(plain, b"abcde").await;
                     origin.answer(number, b"ok").await;
+                    last = Some(origin);
                 }
                 client.expect(OK_AT_CLIENT).await;
+                drop(last);
                 world.forget_log();
             });
         }
@@ -400,9 +289,9 @@ fn a_body_changes_its_coding_from_server_to_server() {
 
 #[test]
 fn connections_that_differ_are_not_shared_and_private_ones_stay_with_their_session() {
-    let named = "http-reuse always\n server p1 10.0.1.1:80 pool-conn-name hdr(x-name)";
-    for (sections, connections) in [(named, 2), ("http-reuse never\n server p1 10.0.1.1:80", 2)] {
-        listen(sections).pairs().workers(&[1]).seeds(0..4).run(move |world| async move {
+    let named = "http-reuse always\n server p1 10.0.1.1:80 proto h2 pool-conn-name hdr(x-name)";
+    for (sections, connections) in [(named, 2), ("http-reuse never\n server p1 10.0.1.1:80 proto h2", 2)] {
+        listen(sections).global(TWO).workers(&[1]).seeds(0..4).run(move |world| async move {
             let scope = Rc::new(Scope::new());
             let p1 = Service::at(S1);
             let accepted = p1.serve(&scope, echo);
@@ -423,17 +312,17 @@ fn connections_that_differ_are_not_shared_and_private_ones_stay_with_their_sessi
 #[test]
 fn an_idle_connection_is_closed_when_nobody_needs_it() {
     let rows = [
-        ("server p1 10.0.1.1:80 pool-purge-delay 2s", ""),
-        ("server p1 10.0.1.1:80 pool-max-conn 0", ""),
-        ("server p1 10.0.1.1:80", "set server l/p1 addr 10.0.1.2"),
+        ("server p1 10.0.1.1:80 proto h2 pool-purge-delay 2s", ""),
+        ("server p1 10.0.1.1:80 proto h2 pool-max-conn 0", ""),
+        ("server p1 10.0.1.1:80 proto h2", "set server l/p1 addr 10.0.1.2"),
     ];
     for (server, typed) in rows {
-        listen(server).pairs().global(SOCKET).workers(&[1]).seeds(0..4).run(move |world| async move {
+        listen(server).global(SOCKET).workers(&[1]).seeds(0..4).run(move |world| async move {
             let mut p1 = Service::at(S1);
             let mut client = Peer::connect(WEIR).await;
             client.send(get("/")).await;
-            let mut origin = Origin::accept(&mut p1).await;
-            let number = origin.expect(&get_at_server("/"), b"").await;
+            let mut origin = End::accept(&mut p1).await;
+            let number = origin.expect_request(&get_at_server("/"), b"").await;
             origin.answer(number, b"ok").await;
             client.expect(OK_AT_CLIENT).await;
             if !typed.is_empty() {
@@ -447,16 +336,16 @@ fn an_idle_connection_is_closed_when_nobody_needs_it() {
 
 #[test]
 fn a_killed_stream_resets_its_request_alone() {
-    let sections = "http-reuse always\n server p1 10.0.1.1:80";
-    listen(sections).pairs().global(SOCKET).workers(&[1]).run(|world| async move {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
+    listen(sections).global(SOCKET).workers(&[1]).run(|world| async move {
         let mut p1 = Service::at(S1);
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(get("/1")).await;
-        let mut origin = Origin::accept(&mut p1).await;
-        let first = origin.expect(&get_at_server("/1"), b"").await;
+        let mut origin = End::accept(&mut p1).await;
+        let first = origin.expect_request(&get_at_server("/1"), b"").await;
         two.send(get("/2")).await;
-        let second = origin.expect(&get_at_server("/2"), b"").await;
-        origin.asked.remove(&first);
+        let second = origin.expect_request(&get_at_server("/2"), b"").await;
+        origin.messages.remove(&first);
         let shown = ask("show sess show-uri").await;
         let line = shown.lines().find(|line| line.contains("uri=\"/1\"")).unwrap();
         order(&format!("shutdown session {}", line.split(':').next().unwrap())).await;

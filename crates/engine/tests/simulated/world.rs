@@ -162,23 +162,6 @@ impl Worlds {
         self
     }
 
-    /// Servers whose name begins with `p` speak the protocol of tests that carries two requests at a time.
-    pub fn pairs(mut self) -> Worlds {
-        self.change = Some(|program| {
-            for proxy in 0..program.proxies.len() {
-                let proxy = std::sync::Arc::get_mut(&mut program.proxies[proxy]).unwrap();
-                let Some(backend) = &mut proxy.backend else { continue };
-                for server in 0..backend.servers.len() {
-                    let server = &mut backend.servers[server];
-                    if server.name.starts_with('p') {
-                        server.connecting.protocol = Some("test.pairs".into());
-                    }
-                }
-            }
-        });
-        self
-    }
-
     /// Tasks may panic, and the program is changed into one that makes them.
     pub fn broken_by(mut self, change: fn(&mut Program)) -> Worlds {
         (self.panics_allowed, self.change) = (true, Some(change));

@@ -8,14 +8,19 @@ use crate::program::{
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{
-    AddressSpec, ConnectingSpec, Family, HostSpec, PortSpec, PresentedSource, ProxyHeaderSpec, ProxySpec, ServerSpec,
-    SourceSpec, Spec,
+    AddressSpec, ConnectingSpec, Family, HostSpec, Mode, MuxProtocol, PortSpec, PresentedSource, ProxyHeaderSpec,
+    ProxySpec, ServerSpec, SourceSpec, Spec,
 };
 use expression::Expression;
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::Place;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+
+/// Whether requests may go by HTTP/2 where the server chooses that in its handshake.
+fn offers_http2(tls: Option<&ServerTls>) -> bool {
+    tls.is_some_and(|tls| tls.carries_traffic && tls.client.offers(b"h2"))
+}
 
 impl Compiler<'_> {
     /// `head` stands in front of what is wrong: `'server b/s' : `.
@@ -29,6 +34,7 @@ impl Compiler<'_> {
         tls: Option<Box<ServerTls>>,
     ) -> Connecting {
         let written = &server.connecting;
+        self.usable_with(proxy, server);
         names.begin_at(server.span);
         // Both together mean the server's alone.
         let source = written.source.as_ref().or(proxy.connecting.source.as_ref());
@@ -53,7 +59,9 @@ impl Compiler<'_> {
         Connecting {
             varies,
             name: name.or_else(sni),
-            protocol: None,
+            protocol: written.protocol,
+            negotiates: written.protocol.is_none() && offers_http2(tls.as_deref()),
+            idle_ping: written.idle_ping.map(Duration::from_millis),
             tls,
             source,
             header,
@@ -72,6 +80,21 @@ impl Compiler<'_> {
                 idle: keepalive.idle,
                 interval: keepalive.interval,
             }),
+        }
+    }
+
+    /// Bytes are no messages, and messages more than bytes.
+    fn usable_with(&mut self, proxy: &ProxySpec, server: &ServerSpec) {
+        let Some(protocol) = server.connecting.protocol else { return };
+        if (proxy.mode == Mode::Http) == (protocol == MuxProtocol::None) {
+            let message = format!(
+                "backend '{}' : MUX protocol '{}' is not usable for server '{}' at [{}].",
+                proxy.name.value,
+                protocol.name(),
+                server.name.value,
+                self.place(server.span)
+            );
+            self.alert(server.span, Form::Bare, message);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::rule::{Switch, Target};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{
-    AddressSpec, BindSpec, CaptureSlotSpec, ClientProtocol, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec,
+    AddressSpec, BindSpec, CaptureSlotSpec, GlobalSpec, MuxProtocol, ProxyKind, ProxySpec, RuntimeLevel, Spec,
 };
 use config::text;
 use expression::capture::{CapturePlan, Slot};
@@ -225,12 +225,8 @@ impl Compiler<'_> {
     /// Bytes are no messages, and messages more than bytes.
     fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
         let Some(protocol) = bind.listening.protocol else { return };
-        if line.is_http == (protocol == ClientProtocol::None) {
-            let name = match protocol {
-                ClientProtocol::None => "none",
-                ClientProtocol::Http1 => "h1",
-                ClientProtocol::Http2 => "h2",
-            };
+        if line.is_http == (protocol == MuxProtocol::None) {
+            let name = protocol.name();
             let place = self.place(bind.span);
             let owner = line.owner.1;
             let message =

@@ -69,17 +69,22 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
     }
 }
 
-/// What clients of HTTP/2 are granted. The window that nobody has written is that of the protocol (RFC 9113, section 6.9.2).
-pub(super) fn http2(written: &Http2TuneSpec) -> Http2Limits {
+/// What clients and servers of HTTP/2 are granted. The window that nobody has written is that of the protocol (RFC 9113,
+/// section 6.9.2).
+pub(super) fn http2(written: &Http2TuneSpec) -> (Http2Limits, Http2Limits) {
     /// Where the limit is lifted: as many as numbers of a connection allow would let one client take all memory.
     const UNLIMITED: u32 = 10_000;
-    let streams = written.client_streams.or(written.streams).unwrap_or(100);
-    Http2Limits {
-        window: written.client_window.or(written.window).unwrap_or(65_535),
-        streams: if streams == 0 { UNLIMITED } else { streams } as usize,
-        total: written.total_streams.unwrap_or(0),
-        table_size: written.table_size.unwrap_or(4096) as usize,
-    }
+    let limits = |window: Option<u32>, streams: Option<u32>, total: u32| {
+        let streams = streams.or(written.streams).unwrap_or(100);
+        Http2Limits {
+            window: window.or(written.window).unwrap_or(65_535),
+            streams: if streams == 0 { UNLIMITED } else { streams } as usize,
+            total,
+            table_size: written.table_size.unwrap_or(4096) as usize,
+        }
+    };
+    let clients = limits(written.client_window, written.client_streams, written.total_streams.unwrap_or(0));
+    (clients, limits(written.server_window, written.server_streams, 0))
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ impl Compiler<'_> {
                 group: if is_unix { self.account(written.group.as_ref(), Account::Group) } else { None },
             },
             protocol: written.protocol,
+            idle_ping: written.idle_ping.filter(|millis| *millis > 0).map(Duration::from_millis),
             header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
             threads: self.threads(bind, place, groups),
             label: written.label.as_deref().map(Into::into),

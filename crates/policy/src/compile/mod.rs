@@ -380,6 +380,7 @@ impl<'a> Compiler<'a> {
     fn global(&mut self, spec: &Spec, limits: &Limits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
+        let (http2, http2_servers) = http::http2(&tune.http2);
         let worked_out = limits.work_out(spec);
         // HAProxy rounds up to multiples of 16 on 64-bit machines.
         let bufsize = (tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16);
@@ -397,7 +398,8 @@ impl<'a> Compiler<'a> {
             large_bufsize: tune.large_bufsize.map(|size| size as usize),
             maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
-            http2: http::http2(&tune.http2),
+            http2,
+            http2_servers,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
             http: http::global(written),
             max_rules_at_once: tune.max_rules_at_once.map_or(50, |most| if most == 0 { u32::MAX } else { most }),

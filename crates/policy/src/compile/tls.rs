@@ -301,7 +301,8 @@ impl Compiler<'_> {
             certificate: certificate.clone(),
             resumes: !written.no_reuse,
         };
-        let alpn = self.protocols(written.common.alpn.as_ref());
+        let protocols = written.common.alpn.as_ref().map_or(&[][..], |written| &written.value);
+        let alpn = protocols.iter().map(|name| name.clone().into_bytes()).collect();
         let sni = self.sni(written, server.span, proxy.mode, names, head);
         let check_alpn = written.check_alpn.as_ref();
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());

@@ -1,6 +1,6 @@
 //! How connections to a server are made (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
-use super::ServerAddress;
+use super::{MuxProtocol, ServerAddress};
 use expression::Expression;
 use expression::log_format::LogFormat;
 use std::net::SocketAddr;
@@ -15,8 +15,12 @@ pub struct Connecting {
     pub varies: bool,
     /// `pool-conn-name`: what else they differ in.
     pub name: Option<Expression>,
-    /// What is spoken over them, where that carries several requests at a time. `None`: HTTP/1, or bytes.
-    pub protocol: Option<Arc<str>>,
+    /// `proto`: what is spoken over them.
+    pub protocol: Option<MuxProtocol>,
+    /// What is spoken is what the handshake of TLS agrees on.
+    pub negotiates: bool,
+    /// `idle-ping`: how often an idle connection is asked whether its server is there.
+    pub idle_ping: Option<Duration>,
     /// `ssl`, `check-ssl`: how they are secured.
     pub tls: Option<Box<ServerTls>>,
     /// `source`.

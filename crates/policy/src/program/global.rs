@@ -5,7 +5,7 @@ use config::spec::{CloseSpread, MultiQueue, RatesSpec};
 use expression::key::TokenLimits;
 use std::time::Duration;
 
-/// What clients of HTTP/2 are granted (`tune.h2.*`).
+/// What a peer of HTTP/2 is granted (`tune.h2.*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2Limits {
     /// Bytes of payload that a stream may send before it is told of more.
@@ -56,6 +56,8 @@ pub struct Global {
     pub maxhdr: usize,
     /// What clients of HTTP/2 are granted.
     pub http2: Http2Limits,
+    /// What servers of HTTP/2 are granted.
+    pub http2_servers: Http2Limits,
     /// `tune.http.logurilen`, bytes.
     pub logurilen: usize,
     /// What holds for HTTP.

@@ -1,6 +1,6 @@
 //! What a listening address and its frontend say about sockets and connections (configuration manual, section 5.1).
 
-use config::spec::{ClientProtocol, KeepAliveSpec};
+use config::spec::{KeepAliveSpec, MuxProtocol};
 use std::time::Duration;
 
 /// What a `bind` line says about its sockets and what comes in through them.
@@ -9,7 +9,9 @@ pub struct Listening {
     /// What is set on the sockets, and where they are opened.
     pub socket: SocketOptions,
     /// `proto`: what clients speak; `None`: what they begin with.
-    pub protocol: Option<ClientProtocol>,
+    pub protocol: Option<MuxProtocol>,
+    /// `idle-ping`: how often the client of an idle connection is asked whether it is there.
+    pub idle_ping: Option<Duration>,
     /// What comes before the client's first bytes.
     pub header: ExpectedHeader,
     /// `thread`: the workers that serve its connections, in order, from 0; `None`: all of them.

@@ -28,7 +28,7 @@ mod tracking;
 mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
-pub use config::spec::ClientProtocol;
+pub use config::spec::MuxProtocol;
 pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerTls, Source};
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};

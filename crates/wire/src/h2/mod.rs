@@ -3,6 +3,8 @@
 //! Heads become the one internal [`crate::http::Head`]. What is written refers to no table that changes, so that a head can
 //! be written without the connection that it goes out on.
 
+mod encode;
+mod fields;
 mod frame;
 mod hpack;
 mod huffman;
@@ -11,10 +13,12 @@ mod request;
 mod response;
 mod table;
 
+pub use encode::{encode_request, encode_response, encode_trailers};
+pub use fields::{Malformed, read_trailers};
 pub use frame::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, Setting, flag, push_frame};
 pub use hpack::{DecodeError, Decoder};
-pub use request::{Malformed, Outcome, RequestReader, read_trailers};
-pub use response::encode_response;
+pub use request::{Outcome, RequestReader};
+pub use response::ResponseReader;
 
 /// What a client sends first (RFC 9113, section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,156 +1,153 @@
-//! The head of an answer as frames (RFC 9113, section 8.3.2). Must never write what only HTTP/1 knows.
+//! The head of an answer from the fields of a block (RFC 9113, section 8.3.2). Must never let a byte through that means
+//! something else in HTTP/1.
 
-use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
-use super::hpack::Writer;
-use crate::h1::{Edits, Output, Overflow, write_decimal};
-use crate::http::{Framing, Head, Name};
+use super::fields::{Malformed, is_name, is_of_connection, is_value};
+use crate::h1;
+use crate::http::{Framing, Head, Name, Version};
 
-/// What a block takes on top of the text of its head: the status, a length, and what integers need.
-const MARGIN: usize = 96;
-
-/// Writes the head of an answer for a stream, as one HEADERS frame and as many CONTINUATION frames as it needs. Of the edits the
-/// framing and the last field count.
-///
-/// # Errors
-/// It does not fit.
-pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    if head.fields.overflowed() {
-        return Err(Overflow);
-    }
-    let last = edits.last.map_or(0, |(name, value)| name.len() + value.len());
-    let most = head.fields.used() + last + 4 * head.field_count() + MARGIN;
-    let frames = most / MAX_FRAME_SIZE + 1;
-    let written = out.write(most + frames * HEADER_LENGTH, |room| {
-        let mut writer = Writer::new(room.get_mut(HEADER_LENGTH..)?);
-        block(head, edits, &mut writer)?;
-        let length = writer.length();
-        frame(stream, length, room)
-    });
-    if written { Ok(()) } else { Err(Overflow) }
+/// Puts a head together, field after field.
+pub struct ResponseReader<'h> {
+    head: &'h mut Head,
+    /// Room that the fields have left.
+    room: usize,
+    malformed: bool,
+    has_fields: bool,
 }
 
-fn block(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
-    let status = head.status();
-    match status {
-        200 => writer.indexed(8)?,
-        204 => writer.indexed(9)?,
-        206 => writer.indexed(10)?,
-        304 => writer.indexed(11)?,
-        400 => writer.indexed(12)?,
-        404 => writer.indexed(13)?,
-        500 => writer.indexed(14)?,
-        _ => {
-            let digits = [100, 10, 1].map(|unit| b'0' + (status / unit % 10) as u8);
-            writer.named(8, &digits)?;
-        }
+impl<'h> ResponseReader<'h> {
+    /// Begins with an empty head, whose fields may have `room` bytes.
+    pub fn new(head: &'h mut Head, room: usize) -> Self {
+        head.clear();
+        Self { head, room, malformed: false, has_fields: false }
     }
-    for field in &head.fields.list {
-        let value = head.fields.value_of(field);
-        match field.name {
-            Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade => {}
-            // An answer that is not sent is described by the length that it has (HEAD, 304).
-            Name::ContentLength if edits.framing == Framing::None && status >= 200 && status != 204 => {
-                writer.named(28, value)?;
+
+    /// Takes the next field. What is wrong with it shows at the end.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        let Some(left) = self.room.checked_sub(name.len() + value.len() + 4) else {
+            self.malformed = true;
+            return;
+        };
+        self.room = left;
+        let is_fine = match name {
+            b":status" => !self.has_fields && self.head.status() == 0 && self.status(value),
+            _ => {
+                self.has_fields = true;
+                self.plain(name, value.trim_ascii())
             }
-            Name::ContentLength => {}
-            _ => writer.field(head.fields.name_of(field), value)?,
-        }
+        };
+        self.malformed |= !is_fine;
     }
-    if let Framing::Length(length) = edits.framing
-        && status != 204
-    {
-        let mut room = [0; 20];
-        writer.named(28, write_decimal(length, &mut room))?;
-    }
-    if let Some((name, value)) = edits.last {
-        writer.field(name, value)?;
-    }
-    Some(())
-}
 
-/// Puts the headers of frames before the pieces of a block of `length` bytes, which lies behind room for one.
-fn frame(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
-    let pieces = length.div_ceil(MAX_FRAME_SIZE).max(1);
-    let end = length + pieces * HEADER_LENGTH;
-    // From the last one, each piece moves by the headers that come before it.
-    for piece in (0..pieces).rev() {
-        let from = HEADER_LENGTH + piece * MAX_FRAME_SIZE;
-        let size = (length - piece * MAX_FRAME_SIZE).min(MAX_FRAME_SIZE);
-        let to = from + piece * HEADER_LENGTH;
-        if end > room.len() {
-            return None;
+    /// Three digits; there is no 101 (RFC 9113, section 8.6).
+    fn status(&mut self, value: &[u8]) -> bool {
+        let [hundreds @ b'1'..=b'9', tens, ones] = *value else { return false };
+        if ![tens, ones].iter().all(u8::is_ascii_digit) || value == b"101" {
+            return false;
         }
-        room.copy_within(from..from + size, to);
-        let kind = if piece == 0 { Kind::Headers } else { Kind::Continuation };
-        let flags = if piece + 1 == pieces { flag::END_HEADERS } else { 0 };
-        let header = FrameHeader { length: size, kind, flags, stream };
-        room.get_mut(to - HEADER_LENGTH..to)?.copy_from_slice(&header.bytes());
+        let digit = |byte: u8| u16::from(byte - b'0');
+        self.head.set_status(100 * digit(hundreds) + 10 * digit(tens) + digit(ones), b"");
+        true
     }
-    Some(end)
+
+    fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let is_fine = is_name(name) && is_value(value) && !is_of_connection(Name::from_token(name));
+        if is_fine {
+            self.head.append(name, value);
+        }
+        is_fine
+    }
+
+    /// The head is complete. `alone`: the answer ends with it. What it says about a body holds for any method but HEAD.
+    ///
+    /// # Errors
+    /// It is malformed, or too large.
+    pub fn finish(self, alone: bool) -> Result<(), Malformed> {
+        let Self { head, malformed, .. } = self;
+        if malformed || head.status() == 0 || head.fields.overflowed() {
+            return Err(Malformed);
+        }
+        head.set_version(Version::Http11, b"HTTP/2.0");
+        let is_interim = head.status() < 200;
+        if is_interim && alone {
+            return Err(Malformed);
+        }
+        let length = h1::content_length(&mut head.fields).map_err(|_| Malformed)?;
+        head.framing = match (head.status(), length) {
+            (..200 | 204 | 304, _) => Framing::None,
+            (_, Some(length)) => Framing::Length(length),
+            (_, None) if alone => Framing::Length(0),
+            // The end of a stream's payload needs no coding; it becomes chunks where there are no streams.
+            (_, None) => Framing::Chunked,
+        };
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h2::Decoder;
 
-    fn write(head: &Head, framing: Framing) -> String {
-        let mut out = Vec::new();
-        let edits = Edits { framing, last: Some((b"x-last", b"1")), ..Edits::default() };
-        encode_response(7, head, &edits, &mut out).unwrap();
-        let (mut block, mut at, mut text) = (Vec::new(), 0, String::new());
-        while at < out.len() {
-            let header = FrameHeader::parse(&out[at..]).unwrap();
-            assert_eq!(header.stream, 7);
-            block.extend_from_slice(&out[at + 9..at + 9 + header.length]);
-            at += 9 + header.length;
-            text += &format!("{:?} {} ", header.kind, header.flags);
+    /// An answer of fields that are written as lines, as it would go to a client of HTTP/1.
+    fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
+        let mut head = Head::new();
+        let mut reader = ResponseReader::new(&mut head, 1000);
+        for line in lines.lines() {
+            let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
+            reader.field(name.as_bytes(), &value.as_bytes()[2..]);
         }
-        Decoder::new(0)
-            .decode(&block, 100_000, |name, value| {
-                let value = if value.len() > 100 {
-                    format!("{} bytes", value.len())
-                } else {
-                    String::from_utf8_lossy(value).into()
-                };
-                text += &format!("|{}: {value}", String::from_utf8_lossy(name));
-            })
-            .unwrap();
-        text
+        reader.finish(alone)?;
+        let mut text = Vec::new();
+        let edits = h1::Edits { framing: head.framing, ..h1::Edits::default() };
+        h1::encode_response(&head, &edits, &mut text).unwrap();
+        Ok(String::from_utf8(text).unwrap().replace("\r\n", "|"))
     }
 
     #[test]
-    fn heads_are_written_without_what_only_http_1_knows() {
-        let mut head = Head::new();
-        head.set_status(200, b"Fine");
-        for (name, value) in [("date", "now"), ("connection", "x"), ("transfer-encoding", "chunked"), ("x-a", "b")] {
-            head.append(name.as_bytes(), value.as_bytes());
-        }
-        head.append(b"content-length", b"7");
+    fn answers_become_those_of_http_1() {
         let rows = [
-            (200, Framing::Length(5), "Headers 4 |:status: 200|date: now|x-a: b|content-length: 5|x-last: 1"),
-            (200, Framing::Chunked, "Headers 4 |:status: 200|date: now|x-a: b|x-last: 1"),
-            (304, Framing::None, "Headers 4 |:status: 304|date: now|x-a: b|content-length: 7|x-last: 1"),
-            (204, Framing::Length(0), "Headers 4 |:status: 204|date: now|x-a: b|x-last: 1"),
-            (418, Framing::UntilClose, "Headers 4 |:status: 418|date: now|x-a: b|x-last: 1"),
+            (":status: 200\nx-a: 1", false, "HTTP/1.1 200 OK|x-a: 1|transfer-encoding: chunked||"),
+            (":status: 200\nx-a: 1", true, "HTTP/1.1 200 OK|x-a: 1|content-length: 0||"),
+            (":status: 404\ncontent-length: 3", false, "HTTP/1.1 404 Not Found|content-length: 3||"),
+            (":status: 200\ncontent-length: 3\ncontent-length: 3", false, "HTTP/1.1 200 OK|content-length: 3||"),
+            (":status: 103\nlink: </a>", false, "HTTP/1.1 103 Informational|link: </a>||"),
+            (":status: 304\ncontent-length: 7", true, "HTTP/1.1 304 Not Modified|content-length: 7||"),
+            (
+                ":status: 299\nset-cookie: a\nset-cookie: b",
+                true,
+                "HTTP/1.1 299 Success|set-cookie: a|set-cookie: b|content-length: 0||",
+            ),
         ];
-        for (status, framing, expected) in rows {
-            head.set_status(status, b"");
-            assert_eq!(write(&head, framing), expected);
+        for (lines, alone, expected) in rows {
+            assert_eq!(read(lines, alone).as_deref(), Ok(expected), "{lines}");
         }
     }
 
+    /// What would split an answer in front of a client of HTTP/1, and what RFC 9113 calls malformed.
     #[test]
-    fn long_heads_take_several_frames() {
-        let mut head = Head::new();
-        head.set_status(200, b"");
-        head.append(b"x-a", &[b'v'; 40_000]);
-        assert_eq!(
-            write(&head, Framing::None),
-            "Headers 0 Continuation 0 Continuation 4 |:status: 200|x-a: 40000 bytes|x-last: 1"
-        );
-        let mut small = base::Buffer::with_capacity(100);
-        assert_eq!(encode_response(1, &head, &Edits::default(), &mut small), Err(Overflow));
-        assert!(small.is_empty());
+    fn malformed_answers_are_refused() {
+        let long = format!(":status: 200\nx: {}", "v".repeat(1000));
+        let rows = [
+            "x-a: 1",
+            ":status: 101",
+            ":status: 20",
+            ":status: 2000",
+            ":status: +20",
+            ":status: 099",
+            ":status: 200\n:status: 200",
+            "x-a: 1\n:status: 200",
+            ":status: 200\n:path: /",
+            ":status: 200\nconnection: close",
+            ":status: 200\ntransfer-encoding: chunked",
+            ":status: 200\nX-a: 1",
+            ":status: 200\nx-a: 1\r2",
+            ":status: 200\nx a: 1",
+            ":status: 200\ncontent-length: 1\ncontent-length: 2",
+            ":status: 200\ncontent-length: -1",
+            ":status: 100",
+            &long,
+        ];
+        for lines in rows {
+            assert_eq!(read(lines, true), Err(Malformed), "{lines:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{BindContext, BindOption, removed, supported, threads, tuning};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
-use crate::spec::{ClientProtocol, ShardsSpec};
+use crate::spec::{MuxProtocol, ShardsSpec};
 use crate::units::{self, Time, TimeError};
 
 /// Every keyword of the family.
@@ -53,9 +53,9 @@ pub(super) const TABLE: &[BindOption] = &[
 fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     let protocol = match value.map(|word| (word, word.text.as_str())) {
         None => return context.error(keyword.span, "'proto' : missing value"),
-        Some((_, "none")) => ClientProtocol::None,
-        Some((_, "h1")) => ClientProtocol::Http1,
-        Some((_, "h2")) => ClientProtocol::Http2,
+        Some((_, "none")) => MuxProtocol::None,
+        Some((_, "h1")) => MuxProtocol::Http1,
+        Some((_, "h2")) => MuxProtocol::Http2,
         Some((word, name)) => {
             return context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'"));
         }

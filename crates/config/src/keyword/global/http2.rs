@@ -9,10 +9,19 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.h1.be.glitches-threshold", "<number>", "Oddities after which an HTTP/1 server connection is closed."),
     not_yet("tune.h1.fe.glitches-threshold", "<number>", "Oddities after which an HTTP/1 client connection is closed."),
     not_yet("tune.h2.be.glitches-threshold", "<number>", "Oddities after which an HTTP/2 server connection is closed."),
-    not_yet("tune.h2.be.initial-window-size", "<number>", "Window announced to HTTP/2 servers."),
-    not_yet("tune.h2.be.max-concurrent-streams", "<number>", "Streams at once on a server connection."),
-    not_yet("tune.h2.be.max-frames-at-once", "<number>", "Frames handled in a row on a server connection."),
-    not_yet("tune.h2.be.rxbuf", "<size>", "Receive buffers of a server connection."),
+    supported("tune.h2.be.initial-window-size", "<number>", "Window announced to HTTP/2 servers.", server_window),
+    supported(
+        "tune.h2.be.max-concurrent-streams",
+        "<number>",
+        "Streams at once on a server connection.",
+        server_streams,
+    ),
+    tuning(
+        "tune.h2.be.max-frames-at-once",
+        "<number>",
+        "Frames handled in a row on a server connection; Weir's turns are bounded by time.",
+    ),
+    tuning("tune.h2.be.rxbuf", "<size>", "Receive buffers of a server connection; each stream has its window."),
     not_yet("tune.h2.fe.glitches-threshold", "<number>", "Oddities after which an HTTP/2 client connection is closed."),
     supported("tune.h2.fe.initial-window-size", "<number>", "Window announced to HTTP/2 clients.", client_window),
     supported(
@@ -69,6 +78,14 @@ fn window(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn client_window(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.http2.client_window = positive(context, line);
+}
+
+fn server_window(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.http2.server_window = positive(context, line);
+}
+
+fn server_streams(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.http2.server_streams = positive(context, line);
 }
 
 fn streams(context: &mut GlobalContext<'_>, line: &Line) {

@@ -7,7 +7,7 @@ use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::source;
 use crate::span::Spanned;
-use crate::spec::InitialAddress;
+use crate::spec::{InitialAddress, MuxProtocol};
 use crate::units::{self, TimeError};
 use std::net::IpAddr;
 
@@ -144,14 +144,13 @@ fn no_fast_open(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.connecting.fast_open = false;
 }
 
-/// HTTP/1 has nothing to ask an idle peer with: the manual says that such protocols ignore it.
 fn idle_ping(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
         context.error(keyword.span, "'idle-ping' expects an argument..");
         return;
     };
     match units::milliseconds(&word.text) {
-        Ok(_) => {}
+        Ok(time) => context.draft.connecting.idle_ping = Some(time.value).filter(|millis| *millis > 0),
         Err(error) => {
             let server = context.shown_name();
             let message = match error {
@@ -199,8 +198,9 @@ fn redirect(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
 fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value.map(|word| (word, word.text.as_str())) {
         None => context.error(keyword.span, "'proto' : missing value."),
-        Some((_, "h1" | "none")) => {}
-        Some((_, "h2")) => context.not_yet("proto h2", keyword.span),
+        Some((_, "none")) => context.draft.connecting.protocol = Some(MuxProtocol::None),
+        Some((_, "h1")) => context.draft.connecting.protocol = Some(MuxProtocol::Http1),
+        Some((_, "h2")) => context.draft.connecting.protocol = Some(MuxProtocol::Http2),
         Some((_, "fcgi")) => context.not_yet("proto fcgi", keyword.span),
         Some((_, "spop")) => context.not_yet("proto spop", keyword.span),
         Some((word, name)) => context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'.")),

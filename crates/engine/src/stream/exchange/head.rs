@@ -115,6 +115,9 @@ impl Exchange<'_> {
 
     /// The server's link ended before its answer's head did.
     pub(super) fn server_gone(&self) -> Result<bool, End> {
+        if self.upstream.is_refused() && self.may_begin_again() {
+            return Err(End::Retry { bad_answer: true });
+        }
         if !self.down.received().is_empty() {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }

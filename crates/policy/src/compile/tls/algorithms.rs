@@ -91,19 +91,6 @@ impl Compiler<'_> {
         let first = first?;
         Some((first, left.next().unwrap_or(first)))
     }
-
-    /// Protocols that are offered to a server. HTTP/2 is not among them yet.
-    pub(super) fn protocols(&mut self, written: Option<&Spanned<Vec<String>>>) -> Vec<Vec<u8>> {
-        let Some(written) = written else { return Vec::new() };
-        if written.value.iter().any(|name| name == "h2") {
-            let message = "'alpn' : HTTP/2 with servers is not supported yet by Weir: 'h2' is not offered.".to_owned();
-            if !self.out.iter().any(|known| known.message == message) {
-                self.out.push(Diagnostic::warning(written.span, message));
-            }
-        }
-        let offered = written.value.iter().filter(|name| *name != "h2");
-        offered.map(|name| name.clone().into_bytes()).collect()
-    }
 }
 
 /// What cannot be had.

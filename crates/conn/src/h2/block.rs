@@ -1,0 +1,187 @@
+//! Blocks of fields, put together of frames: heads of requests, heads of answers, trailers. Must never touch a frame.
+
+use wire::h2::{
+    DecodeError, Decoder, ErrorCode, FrameHeader, MAX_WINDOW, Outcome, RequestReader, ResponseReader, flag,
+    read_trailers,
+};
+use wire::http::{Fields, Framing, Head};
+
+use super::Role;
+use super::half::{Arrival, Later};
+use super::reader::Event;
+use super::state::{Fault, State};
+
+/// Heads of an answer that wait to be taken: all but the last one are interim.
+const MOST_LATER: usize = 8;
+
+/// A block that is coming.
+pub(super) struct Block {
+    stream: u32,
+    ends_stream: bool,
+    depends_on_itself: bool,
+    pub(super) bytes: Vec<u8>,
+    /// Frames that it came in.
+    pub(super) pieces: u32,
+}
+
+impl Block {
+    /// Begins with a HEADERS frame.
+    pub(super) fn of(frame: FrameHeader) -> Self {
+        let ends_stream = frame.has(flag::END_STREAM);
+        Self { stream: frame.stream, ends_stream, depends_on_itself: false, bytes: Vec::new(), pieces: 0 }
+    }
+
+    /// The stream that it belongs to.
+    pub(super) fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// Takes padding and priority off the first piece.
+    pub(super) fn unwrap(&mut self, frame: FrameHeader) -> Result<(), Fault> {
+        let protocol = Fault::Connection(ErrorCode::ProtocolError);
+        let (mut from, mut to) = (0, self.bytes.len());
+        if frame.has(flag::PADDED) {
+            let padding = usize::from(*self.bytes.first().ok_or(Fault::Connection(ErrorCode::FrameSizeError))?);
+            from = 1;
+            to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(protocol)?;
+        }
+        if frame.has(flag::PRIORITY) {
+            let priority = self.bytes.get(from..to).and_then(<[u8]>::first_chunk::<5>);
+            let [one, two, three, four, _] = *priority.ok_or(Fault::Connection(ErrorCode::FrameSizeError))?;
+            self.depends_on_itself = u32::from_be_bytes([one, two, three, four]) & MAX_WINDOW == frame.stream;
+            from += 5;
+        }
+        self.bytes.truncate(to);
+        self.bytes.drain(..from);
+        Ok(())
+    }
+
+    /// The block is whole. It is decoded whatever becomes of its stream: what follows may refer to it. `last`: no stream
+    /// above that one is taken.
+    pub(super) fn read(self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+        if self.stream.is_multiple_of(2) {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
+        match (state.role, self.stream > state.newest) {
+            (Role::Server, true) => self.read_request(decoder, last, state),
+            (Role::Client, true) => Err(Fault::Connection(ErrorCode::ProtocolError)),
+            (Role::Client, false) if state.half(self.stream).is_some_and(|half| !half.has_head) => {
+                self.read_answer(decoder, state)
+            }
+            (_, false) => self.read_trailers(decoder, state),
+        }
+    }
+
+    fn read_request(self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+        let stream = self.stream;
+        state.newest = stream;
+        let mut half = state.fresh();
+        let room = state.terms.max_head;
+        let mut reader = RequestReader::new(&mut half.head, room);
+        decoder.decode(&self.bytes, room, |name, value| reader.field(name, value)).map_err(broken)?;
+        let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
+        let refused = if stream > last || state.open() >= state.terms.max_streams {
+            Some(ErrorCode::RefusedStream)
+        } else if outcome.is_err() || self.depends_on_itself {
+            Some(ErrorCode::ProtocolError)
+        } else {
+            None
+        };
+        if let Some(code) = refused {
+            state.recycle(half);
+            return Err(Fault::Stream(stream, code));
+        }
+        half.arrival = match outcome {
+            Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
+            Ok(Outcome::Reserved) => Arrival::Refused { status: 400 },
+            _ => Arrival::Refused { status: 431 },
+        };
+        half.has_head = true;
+        half.ended = self.ends_stream;
+        half.announced = match half.head.framing {
+            Framing::Length(length) if !self.ends_stream => Some(length),
+            _ => None,
+        };
+        state.begin(stream, half);
+        Ok(Event::Opened(stream))
+    }
+
+    fn read_answer(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
+        let room = state.terms.max_head;
+        let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
+        let is_next = half.arrival == Arrival::Nothing;
+        let mut head = if is_next { std::mem::take(&mut half.head) } else { Head::new() };
+        let mut reader = ResponseReader::new(&mut head, room);
+        decoder.decode(&self.bytes, room, |name, value| reader.field(name, value)).map_err(broken)?;
+        let malformed = reader.finish(self.ends_stream).is_err();
+        if half.failed {
+            return Ok(Event::Progress);
+        }
+        if half.ended {
+            return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
+        }
+        if malformed {
+            if is_next {
+                half.arrival = Arrival::Refused { status: 502 };
+            }
+            return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
+        }
+        half.has_head = head.status() >= 200;
+        half.ended = self.ends_stream;
+        let arrival = Arrival::Here { length: self.bytes.len(), alone: self.ends_stream };
+        if is_next {
+            (half.head, half.arrival) = (head, arrival);
+        } else if half.later.len() < MOST_LATER {
+            half.later.push_back(Later { head, arrival });
+        } else {
+            return Err(Fault::Stream(self.stream, ErrorCode::EnhanceYourCalm));
+        }
+        half.wake();
+        Ok(Event::Progress)
+    }
+
+    /// Fields behind a body, or a head where none may be.
+    fn read_trailers(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
+        let (mut trailers, mut malformed) = (Fields::new(), false);
+        let room = state.terms.max_head;
+        let mut left = room;
+        let decoded = decoder.decode(&self.bytes, room, |name, value| {
+            left = left.saturating_sub(name.len() + value.len());
+            malformed |= left == 0 || read_trailers(&mut trailers, name, value).is_err();
+        });
+        decoded.map_err(broken)?;
+        let was_reset = state.was_reset(self.stream);
+        let Some(half) = state.half(self.stream).filter(|half| !(half.failed && was_reset)) else {
+            return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
+        };
+        if half.ended || half.failed {
+            return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
+        }
+        if malformed || !self.ends_stream || self.depends_on_itself {
+            return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
+        }
+        if !trailers.is_empty() {
+            half.trailers = Some(Box::new(trailers));
+        }
+        end_message(self.stream, state)?;
+        Ok(Event::Progress)
+    }
+}
+
+fn broken(_: DecodeError) -> Fault {
+    Fault::Connection(ErrorCode::CompressionError)
+}
+
+/// The peer has sent all of a message.
+pub(super) fn end_message(stream: u32, state: &mut State) -> Result<(), Fault> {
+    let Some(half) = state.half(stream) else { return Ok(()) };
+    if half.announced.is_some_and(|missing| missing > 0) {
+        return Err(Fault::Stream(stream, ErrorCode::ProtocolError));
+    }
+    half.ended = true;
+    half.wake();
+    if half.draining.is_some() {
+        state.forget(stream);
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! A connection's frames, both ways: what has come goes to its streams, and what they have left goes out. Must never know which
+//! side has opened it.
+
+use std::cell::RefCell;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, PREFACE, Setting};
+
+use super::reader::{Event, Reader};
+use super::state::{Fault, State};
+use super::{Ping, Role, Terms};
+use crate::transport::Transport;
+
+/// Frames, or pieces of frames, that are read in a turn.
+const FRAMES: usize = 256;
+
+/// Moves the frames of a connection.
+pub(super) struct Mover {
+    reader: Reader,
+    pub(super) state: Rc<RefCell<State>>,
+    /// The peer was told that the connection ends.
+    announced: bool,
+    /// The peer has broken the protocol.
+    broken: bool,
+    /// Nothing more is read: it ends once what waits is written.
+    over: bool,
+    /// When the peer is asked next whether it is there.
+    ping_due: Option<Moment>,
+}
+
+impl Mover {
+    /// Begins with our settings, behind the preface where we have opened the connection.
+    pub(super) fn new(role: Role, terms: Terms) -> Self {
+        let mut state = State::new(role, terms);
+        let mut settings = Vec::new();
+        match role {
+            Role::Server => {
+                let streams = u32::try_from(terms.max_streams).unwrap_or(u32::MAX);
+                settings.extend_from_slice(&Setting::MaxConcurrentStreams.bytes(streams));
+            }
+            Role::Client => {
+                state.push_bytes(PREFACE);
+                settings.extend_from_slice(&Setting::EnablePush.bytes(0));
+            }
+        }
+        if terms.window != INITIAL_WINDOW {
+            settings.extend_from_slice(&Setting::InitialWindowSize.bytes(terms.window));
+        }
+        if terms.table_size != 4096 {
+            let size = u32::try_from(terms.table_size).unwrap_or(u32::MAX);
+            settings.extend_from_slice(&Setting::HeaderTableSize.bytes(size));
+        }
+        state.push(Kind::Settings, 0, 0, &settings);
+        Self {
+            reader: Reader::new(terms.table_size, terms.max_head),
+            state: Rc::new(RefCell::new(state)),
+            announced: false,
+            broken: false,
+            over: false,
+            ping_due: None,
+        }
+    }
+
+    /// Asks the peer of an idle connection every `interval` whether it is there.
+    pub(super) fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
+        let mut state = self.state.borrow_mut();
+        if state.open() > 0 {
+            (self.ping_due, state.pinged) = (None, false);
+        }
+        let due = *self.ping_due.get_or_insert(now + interval);
+        if now < due {
+            return Ping::Due(due);
+        }
+        if state.pinged {
+            return Ping::Unanswered;
+        }
+        state.pinged = true;
+        state.push(Kind::Ping, 0, 0, b"idleping");
+        self.ping_due = Some(now + interval);
+        Ping::Sent
+    }
+
+    /// Whether it has ended because the peer has broken the protocol: what it was told of that is to reach it.
+    pub(super) fn is_broken(&self) -> bool {
+        self.over && self.broken
+    }
+
+    /// Whether nothing more is read.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Moves frames both ways. Ready with a stream that the peer has begun, or with `None`: the connection has ended.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        input: &mut Buffer,
+    ) -> Poll<Option<u32>> {
+        let state = Rc::clone(&self.state);
+        let mut state = state.borrow_mut();
+        state.wait(cx);
+        for _ in 0..FRAMES {
+            if write(cx, transport, &mut state).is_err() || self.over && state.waiting() == 0 {
+                return Poll::Ready(None);
+            }
+            if self.over || state.is_stuffed() {
+                return Poll::Pending;
+            }
+            match self.reader.take(input, &mut state) {
+                Ok(Event::Progress) => {}
+                Ok(Event::Opened(stream)) => return Poll::Ready(Some(stream)),
+                Ok(Event::More) => {
+                    if !std::task::ready!(self.poll_read(cx, transport, input, &mut state)) {
+                        return Poll::Ready(None);
+                    }
+                }
+                Err(Fault::Stream(stream, code)) => {
+                    state.reset(stream, code);
+                    state.abort(stream, false);
+                }
+                Err(Fault::Connection(code)) => {
+                    self.announced = false;
+                    self.announce_in(&mut state, code);
+                    state.closing = true;
+                    state.fail();
+                    self.broken = true;
+                    self.over = true;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// The streams are told that the connection has ended, and the peer, as far as it takes that at once.
+    pub(super) fn close(&mut self, transport: &mut Transport) {
+        self.announce(ErrorCode::NoError);
+        let mut state = self.state.borrow_mut();
+        state.closing = true;
+        state.fail();
+        let mut cx = Context::from_waker(Waker::noop());
+        let _ = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false);
+    }
+
+    /// Says that no stream above the newest is served (RFC 9113, section 6.8).
+    pub(super) fn announce(&mut self, code: ErrorCode) {
+        let state = Rc::clone(&self.state);
+        self.announce_in(&mut state.borrow_mut(), code);
+    }
+
+    fn announce_in(&mut self, state: &mut State, code: ErrorCode) {
+        if self.announced {
+            return;
+        }
+        self.announced = true;
+        // Servers begin no streams.
+        let last = if state.role == Role::Server { state.newest } else { 0 };
+        self.reader.last = last;
+        let mut payload = last.to_be_bytes().to_vec();
+        payload.extend_from_slice(&code.bytes());
+        state.push(Kind::GoAway, 0, 0, &payload);
+    }
+
+    /// Reads what there is. False: the connection has ended.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        input: &mut Buffer,
+        state: &mut State,
+    ) -> Poll<bool> {
+        if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
+            return Poll::Pending;
+        }
+        crate::flow::expand(input);
+        match transport.poll_read(cx, input) {
+            Poll::Ready(Ok(1..)) => {
+                state.heard += 1;
+                Poll::Ready(true)
+            }
+            Poll::Ready(_) => Poll::Ready(false),
+            Poll::Pending => {
+                if input.is_empty() {
+                    *input = Buffer::empty();
+                } else {
+                    crate::flow::shrink(input);
+                }
+                if self.announced && state.open() == 0 {
+                    self.over = true;
+                    return Poll::Ready(state.waiting() > 0);
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        let mut state = self.state.borrow_mut();
+        state.closing = true;
+        state.fail();
+    }
+}
+
+/// Writes what waits, and lets streams add to it.
+fn write(cx: &mut Context<'_>, transport: &mut Transport, state: &mut State) -> Result<(), ()> {
+    while state.waiting() > 0 {
+        match transport.poll_write_slices(cx, &[IoSlice::new(state.output())], false) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(written)) => state.note_sent(written),
+            Poll::Ready(Err(_)) => return Err(()),
+        }
+    }
+    if state.serve_queue() {
+        cx.waker().wake_by_ref();
+    }
+    state.rest();
+    Ok(())
+}

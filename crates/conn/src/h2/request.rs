@@ -1,0 +1,186 @@
+//! One request on a server's connection, as the task has it that carries it: the answer's heads, its payload, its trailers.
+//! Must never know how frames are read and written.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use wire::h1::Limits;
+use wire::http::{Fields, Framing, Head, Method};
+
+use super::half::Arrival;
+use super::handle::Handle;
+use super::server::Requests;
+use crate::about::About;
+use crate::flow::{ByteSink, ByteSource};
+use crate::found::Found;
+use crate::h1::server::fits;
+
+/// One request.
+pub struct Request {
+    handle: Handle,
+    requests: Requests,
+    /// The answer was read to its end.
+    answered: Cell<bool>,
+    /// Bytes of its payload that are still to come, where its head tells.
+    left: Cell<Option<u64>>,
+    /// What the connection had read when the request began.
+    heard: u64,
+}
+
+impl Request {
+    pub(super) fn new(requests: Requests, key: u32) -> Self {
+        let heard = requests.0.state.borrow().heard;
+        let handle = Handle::new(Rc::clone(&requests.0.state), key, None);
+        Self { handle, requests, answered: Cell::new(false), left: Cell::new(None), heard }
+    }
+
+    /// The connection that carries it.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Another request takes the place of this one, which was answered whole. False: none can.
+    pub fn renew(&mut self) -> bool {
+        // This one makes room first.
+        let key = {
+            let mut state = self.requests.0.state.borrow_mut();
+            state.leave(self.handle.stream(), self.handle.rest.get());
+            state.begin_request()
+        };
+        let Some(key) = key else { return false };
+        *self = Self::new(self.requests.clone(), key);
+        true
+    }
+
+    /// What is known of the connection.
+    pub fn about(&self) -> &About {
+        &self.requests.0.about
+    }
+
+    /// Ready when a read brings something.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.handle.poll_readable(cx)
+    }
+
+    /// All of the request was written, perhaps with fields behind its body.
+    pub fn complete(&self, trailers: Option<&Fields>) {
+        self.handle.end(trailers);
+    }
+
+    /// Whether the server has said that it has not begun with the request.
+    pub fn is_refused(&self) -> bool {
+        self.handle.with(|half| half.refused).unwrap_or(false)
+    }
+
+    /// Ready with whether a head of the answer is here; otherwise the stream has ended without one.
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let found = self.handle.with(|half| {
+            let found = half.arrival != Arrival::Nothing;
+            if !found && !half.failed && !half.ended {
+                half.wait(cx);
+                return Poll::Pending;
+            }
+            Poll::Ready(found)
+        });
+        found.unwrap_or(Poll::Ready(false))
+    }
+
+    /// The status of the first head that is here.
+    pub fn status(&self) -> Option<u16> {
+        self.handle.with(|half| (half.arrival != Arrival::Nothing).then(|| half.head.status())).flatten()
+    }
+
+    /// Takes one head of the answer.
+    pub fn take_head(&self, method: Method, limits: &Limits, head: &mut Head) -> Found {
+        let taken = self.handle.with(|half| match half.arrival {
+            Arrival::Nothing => Arrival::Nothing,
+            _ => half.take_head(head),
+        });
+        let (length, alone) = match taken {
+            Some(Arrival::Here { length, alone }) => (length, alone),
+            Some(Arrival::Refused { .. }) => return Found::Invalid,
+            Some(Arrival::Nothing) | None => return Found::Part,
+        };
+        if !fits(head, length, limits.max_head) || head.field_count() >= limits.max_fields {
+            return Found::Invalid;
+        }
+        if head.status() < 200 {
+            return Found::Interim;
+        }
+        let is_empty = method == Method::Head || head.framing == Framing::None;
+        match head.framing {
+            _ if is_empty => head.framing = Framing::None,
+            // What is missing never comes.
+            Framing::Length(1..) if alone => return Found::Invalid,
+            Framing::Length(length) => self.left.set(Some(length)),
+            _ => {}
+        }
+        if alone || is_empty {
+            self.note_answered();
+        } else if self.left.get() == Some(0) {
+            self.note_payload(0);
+        }
+        Found::Final
+    }
+
+    /// So much of the payload was taken.
+    fn note_payload(&self, bytes: usize) {
+        let left = self.left.get().map(|left| left.saturating_sub(bytes as u64));
+        self.left.set(left);
+        if left == Some(0) {
+            self.note_answered();
+        }
+    }
+
+    /// All of the answer is here, but for the end of its stream.
+    fn note_answered(&self) {
+        self.handle.rest.set(Some(0));
+        if !self.answered.replace(true) {
+            let answers = &self.requests.0.answers;
+            answers.set(answers.get().saturating_add(1));
+        }
+    }
+}
+
+impl Drop for Request {
+    /// A connection on which nothing has come since this request began, which nobody waits for any more, may be dead: no other
+    /// request is to find that out.
+    fn drop(&mut self) {
+        let waited = self.handle.with(|half| !half.has_head && !half.failed).unwrap_or(false);
+        let mut state = self.requests.0.state.borrow_mut();
+        if waited && state.heard == self.heard {
+            state.closing = true;
+        }
+    }
+}
+
+impl ByteSource for Request {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        let read = self.handle.poll_read(cx, buffer);
+        match read {
+            Poll::Ready(Ok(0)) => self.note_answered(),
+            Poll::Ready(Ok(length)) => self.note_payload(length),
+            _ => {}
+        }
+        read
+    }
+
+    fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.handle.take_trailers()
+    }
+}
+
+impl ByteSink for Request {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        _: bool,
+    ) -> Poll<io::Result<usize>> {
+        self.handle.poll_write(cx, head, body)
+    }
+}

@@ -1,0 +1,107 @@
+//! A server's connection: requests begin on it, and its answers come. Must never know what either says.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use wire::h2::ErrorCode;
+
+use super::mover::Mover;
+use super::request::Request;
+use super::state::State;
+use super::{Ping, Role, Terms};
+use crate::about::About;
+use crate::transport::Transport;
+
+/// A connection, as the task has it that moves its frames.
+pub struct ServerConnection {
+    transport: Transport,
+    input: Buffer,
+    mover: Mover,
+    control: Rc<Control>,
+}
+
+/// What the connection's task and its requests know of it beside the streams.
+pub(super) struct Control {
+    pub(super) state: Rc<RefCell<State>>,
+    pub(super) about: About,
+    /// Answers that were received whole.
+    pub(super) answers: Cell<u32>,
+}
+
+impl ServerConnection {
+    /// Begins on a transport that stands.
+    pub fn new(transport: Transport, terms: Terms) -> (Self, Requests) {
+        let mover = Mover::new(Role::Client, terms);
+        let control =
+            Rc::new(Control { state: Rc::clone(&mover.state), about: About::of(&transport), answers: Cell::new(0) });
+        let requests = Requests(Rc::clone(&control));
+        (Self { transport, input: Buffer::empty(), mover, control }, requests)
+    }
+
+    /// Moves frames both ways. Ready when the connection has ended.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_unused() {
+            self.mover.announce(ErrorCode::NoError);
+        }
+        match self.mover.poll(cx, &mut self.transport, &mut self.input) {
+            Poll::Ready(_) => Poll::Ready(()),
+            // A server that does not take what is left for it is not waited for.
+            Poll::Pending if self.mover.is_over() => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Asks the server of an idle connection every `interval` whether it is there.
+    pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
+        self.mover.ping(now, interval)
+    }
+
+    /// Whether nobody has a request on it, or may begin one.
+    fn is_unused(&self) -> bool {
+        let state = self.mover.state.borrow();
+        (state.is_closing() || Rc::strong_count(&self.control) == 1) && state.open() == 0
+    }
+}
+
+/// A connection, as requests have it that may be sent over it.
+#[derive(Clone)]
+pub struct Requests(pub(super) Rc<Control>);
+
+impl Requests {
+    /// Begins a request; `None`: as many as it carries are under way, or it is about to end.
+    pub fn begin(&self) -> Option<Request> {
+        let key = self.0.state.borrow_mut().begin_request()?;
+        Some(Request::new(self.clone(), key))
+    }
+
+    /// Whether it takes no requests any more.
+    pub fn is_closing(&self) -> bool {
+        self.0.state.borrow().is_closing()
+    }
+
+    /// Requests that are under way.
+    pub fn open(&self) -> usize {
+        self.0.state.borrow().open()
+    }
+
+    /// No request begins any more; the connection ends with the last one.
+    pub fn close(&self) {
+        let mut state = self.0.state.borrow_mut();
+        state.closing = true;
+        state.wake();
+    }
+
+    /// Whether both are of the same connection.
+    pub fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Answers that were received whole.
+    pub fn answers(&self) -> u32 {
+        self.0.answers.get()
+    }
+}

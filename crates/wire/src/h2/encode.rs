@@ -1,0 +1,313 @@
+//! Heads and trailers as frames (RFC 9113, section 8.3). Must never write what only HTTP/1 knows.
+
+use super::fields::is_of_connection;
+use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
+use super::hpack::Writer;
+use crate::h1::{Edits, Output, Overflow, write_decimal};
+use crate::http::{Fields, Framing, Head, Method, Name};
+
+/// What a block takes on top of the text of its head: the status, a length, and what integers need.
+const MARGIN: usize = 96;
+
+/// Writes the head of an answer for a stream, as one HEADERS frame and as many CONTINUATION frames as it needs. Of the edits the
+/// framing and the last field count.
+///
+/// # Errors
+/// It does not fit.
+pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
+    write(stream, 0, &head.fields, edits.last, out, |writer| answer(head, edits, writer))
+}
+
+/// The same of a request. Where its target tells scheme and authority, they go out apart from the path; else its Host goes
+/// out as it is, and the scheme is that of the web (RFC 9113, section 8.3.1).
+///
+/// # Errors
+/// As there.
+pub fn encode_request(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
+    write(stream, head.target().len(), &head.fields, edits.last, out, |writer| request(head, edits, writer))
+}
+
+/// Writes the fields behind a body, which end it.
+///
+/// # Errors
+/// They do not fit.
+pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Result<(), Overflow> {
+    let begin = out.len();
+    write(stream, 0, trailers, None, out, |writer| {
+        for field in trailers.list.iter().filter(|field| !is_of_connection(field.name)) {
+            writer.field(trailers.name_of(field), trailers.value_of(field))?;
+        }
+        Some(())
+    })?;
+    if let Some(flags) = out.get_mut(begin + 4) {
+        *flags |= flag::END_STREAM;
+    }
+    Ok(())
+}
+
+/// Writes a block that `fill` makes of fields, `last`, and at most `more` other bytes.
+fn write(
+    stream: u32,
+    more: usize,
+    fields: &Fields,
+    last: Option<(&[u8], &[u8])>,
+    out: &mut impl Output,
+    fill: impl FnOnce(&mut Writer<'_>) -> Option<()>,
+) -> Result<(), Overflow> {
+    if fields.overflowed() {
+        return Err(Overflow);
+    }
+    let last = last.map_or(0, |(name, value)| name.len() + value.len());
+    let most = fields.used() + last + more + 4 * fields.len() + MARGIN;
+    let frames = most / MAX_FRAME_SIZE + 1;
+    let written = out.write(most + frames * HEADER_LENGTH, |room| {
+        let mut writer = Writer::new(room.get_mut(HEADER_LENGTH..)?);
+        fill(&mut writer)?;
+        let length = writer.length();
+        frame(stream, length, room)
+    });
+    if written { Ok(()) } else { Err(Overflow) }
+}
+
+fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    match head.known_method() {
+        Method::Get => writer.indexed(2)?,
+        Method::Post => writer.indexed(3)?,
+        _ => writer.named(2, head.method())?,
+    }
+    let target = head.target();
+    let host = head.fields.known(Name::Host);
+    let mut has_authority = true;
+    if head.known_method() == Method::Connect {
+        writer.named(1, target)?;
+    } else {
+        let parts = AbsoluteTarget::of(target);
+        match parts.as_ref().map_or(&b"https"[..], |parts| parts.scheme) {
+            b"http" => writer.indexed(6)?,
+            b"https" => writer.indexed(7)?,
+            scheme => writer.named(6, scheme)?,
+        }
+        has_authority = parts.is_some();
+        if let Some(parts) = &parts {
+            writer.named(1, host.unwrap_or(parts.authority))?;
+        }
+        match parts.map_or(target, |parts| parts.path) {
+            b"" if head.known_method() == Method::Options => writer.named(4, b"*")?,
+            b"/" | b"" => writer.indexed(4)?,
+            query @ [b'?', ..] => writer.named(4, &[b"/", query].concat())?,
+            path => writer.named(4, path)?,
+        }
+    }
+    for field in &head.fields.list {
+        match field.name {
+            name if is_of_connection(name) => {}
+            Name::Host if has_authority => {}
+            Name::Te if !head.fields.value_of(field).eq_ignore_ascii_case(b"trailers") => {}
+            Name::ContentLength => {}
+            Name::Other if head.fields.name_of(field) == b"http2-settings" => {}
+            _ => writer.field(head.fields.name_of(field), head.fields.value_of(field))?,
+        }
+    }
+    finish(edits, writer)
+}
+
+fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    let status = head.status();
+    match status {
+        200 => writer.indexed(8)?,
+        204 => writer.indexed(9)?,
+        206 => writer.indexed(10)?,
+        304 => writer.indexed(11)?,
+        400 => writer.indexed(12)?,
+        404 => writer.indexed(13)?,
+        500 => writer.indexed(14)?,
+        _ => {
+            let digits = [100, 10, 1].map(|unit| b'0' + (status / unit % 10) as u8);
+            writer.named(8, &digits)?;
+        }
+    }
+    for field in &head.fields.list {
+        let value = head.fields.value_of(field);
+        match field.name {
+            name if is_of_connection(name) => {}
+            // An answer that is not sent is described by the length that it has (HEAD, 304).
+            Name::ContentLength if edits.framing == Framing::None && status >= 200 && status != 204 => {
+                writer.named(28, value)?;
+            }
+            Name::ContentLength => {}
+            _ => writer.field(head.fields.name_of(field), value)?,
+        }
+    }
+    let framing = if status == 204 { Framing::None } else { edits.framing };
+    finish(&Edits { framing, ..*edits }, writer)
+}
+
+/// Writes what is no field of the head.
+fn finish(edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    if let Framing::Length(length) = edits.framing {
+        let mut room = [0; 20];
+        writer.named(28, write_decimal(length, &mut room))?;
+    }
+    if let Some((name, value)) = edits.last {
+        writer.field(name, value)?;
+    }
+    Some(())
+}
+
+/// A target in absolute form (RFC 9112, section 3.2.2).
+struct AbsoluteTarget<'t> {
+    scheme: &'t [u8],
+    authority: &'t [u8],
+    path: &'t [u8],
+}
+
+impl<'t> AbsoluteTarget<'t> {
+    fn of(target: &'t [u8]) -> Option<Self> {
+        if matches!(target, [b'/' | b'*', ..]) {
+            return None;
+        }
+        let colon = target.windows(3).position(|part| part == b"://")?;
+        let (scheme, rest) = (&target[..colon], &target[colon + 3..]);
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        Some(Self { scheme, authority, path })
+    }
+}
+
+/// Puts the headers of frames before the pieces of a block of `length` bytes, which lies behind room for one.
+fn frame(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
+    let pieces = length.div_ceil(MAX_FRAME_SIZE).max(1);
+    let end = length + pieces * HEADER_LENGTH;
+    // From the last one, each piece moves by the headers that come before it.
+    for piece in (0..pieces).rev() {
+        let from = HEADER_LENGTH + piece * MAX_FRAME_SIZE;
+        let size = (length - piece * MAX_FRAME_SIZE).min(MAX_FRAME_SIZE);
+        let to = from + piece * HEADER_LENGTH;
+        if end > room.len() {
+            return None;
+        }
+        room.copy_within(from..from + size, to);
+        let kind = if piece == 0 { Kind::Headers } else { Kind::Continuation };
+        let flags = if piece + 1 == pieces { flag::END_HEADERS } else { 0 };
+        let header = FrameHeader { length: size, kind, flags, stream };
+        room.get_mut(to - HEADER_LENGTH..to)?.copy_from_slice(&header.bytes());
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1;
+    use crate::h2::Decoder;
+
+    fn write(head: &Head, framing: Framing) -> String {
+        let mut out = Vec::new();
+        let edits = Edits { framing, last: Some((b"x-last", b"1")), ..Edits::default() };
+        encode_response(7, head, &edits, &mut out).unwrap();
+        read(&out)
+    }
+
+    /// Frames and fields, as text.
+    fn read(out: &[u8]) -> String {
+        let (mut block, mut at, mut text) = (Vec::new(), 0, String::new());
+        while at < out.len() {
+            let header = FrameHeader::parse(&out[at..]).unwrap();
+            assert_eq!(header.stream, 7);
+            block.extend_from_slice(&out[at + 9..at + 9 + header.length]);
+            at += 9 + header.length;
+            text += &format!("{:?} {} ", header.kind, header.flags);
+        }
+        Decoder::new(0)
+            .decode(&block, 100_000, |name, value| {
+                let value = if value.len() > 100 {
+                    format!("{} bytes", value.len())
+                } else {
+                    String::from_utf8_lossy(value).into()
+                };
+                text += &format!("|{}: {value}", String::from_utf8_lossy(name));
+            })
+            .unwrap();
+        text
+    }
+
+    #[test]
+    fn heads_are_written_without_what_only_http_1_knows() {
+        let mut head = Head::new();
+        head.set_status(200, b"Fine");
+        for (name, value) in [("date", "now"), ("connection", "x"), ("transfer-encoding", "chunked"), ("x-a", "b")] {
+            head.append(name.as_bytes(), value.as_bytes());
+        }
+        head.append(b"content-length", b"7");
+        let rows = [
+            (200, Framing::Length(5), "Headers 4 |:status: 200|date: now|x-a: b|content-length: 5|x-last: 1"),
+            (200, Framing::Chunked, "Headers 4 |:status: 200|date: now|x-a: b|x-last: 1"),
+            (304, Framing::None, "Headers 4 |:status: 304|date: now|x-a: b|content-length: 7|x-last: 1"),
+            (204, Framing::Length(0), "Headers 4 |:status: 204|date: now|x-a: b|x-last: 1"),
+            (418, Framing::UntilClose, "Headers 4 |:status: 418|date: now|x-a: b|x-last: 1"),
+        ];
+        for (status, framing, expected) in rows {
+            head.set_status(status, b"");
+            assert_eq!(write(&head, framing), expected);
+        }
+    }
+
+    /// Requests as they come by HTTP/1, on their way to a server of HTTP/2.
+    #[test]
+    fn requests_are_written_with_what_their_targets_tell() {
+        let rows = [
+            (
+                "GET /x?y HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nCookie: b\r\n\r\n",
+                "Headers 4 |:method: GET|:scheme: https|:path: /x?y|host: a|te: trailers|cookie: b",
+            ),
+            (
+                "POST http://q/ HTTP/1.1\r\nHost: q\r\nContent-Length: 3\r\nTE: gzip\r\n\r\n",
+                "Headers 4 |:method: POST|:scheme: http|:authority: q|:path: /|content-length: 3",
+            ),
+            (
+                "OPTIONS * HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n",
+                "Headers 4 |:method: OPTIONS|:scheme: https|:path: *|host: a",
+            ),
+            (
+                "PUT ftp://q?z HTTP/1.1\r\nHost: q\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "Headers 4 |:method: PUT|:scheme: ftp|:authority: q|:path: /?z",
+            ),
+            ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "Headers 4 |:method: CONNECT|:authority: a:443"),
+        ];
+        for (text, expected) in rows {
+            let mut head = Head::new();
+            let parsed =
+                h1::parse_request(text.as_bytes(), &h1::Limits::default(), &mut h1::Scan::default(), &mut head);
+            assert_eq!(parsed, Ok(h1::Parse::Complete { consumed: text.len() }), "{text}");
+            let mut out = Vec::new();
+            let edits = Edits { framing: head.framing, ..Edits::default() };
+            encode_request(7, &head, &edits, &mut out).unwrap();
+            assert_eq!(read(&out), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn trailers_end_a_stream() {
+        let mut trailers = Fields::new();
+        for (name, value) in [("grpc-status", "0"), ("connection", "close"), ("x", "")] {
+            trailers.append(name.as_bytes(), value.as_bytes());
+        }
+        let mut out = Vec::new();
+        encode_trailers(7, &trailers, &mut out).unwrap();
+        assert_eq!(read(&out), "Headers 5 |grpc-status: 0|x: ");
+    }
+
+    #[test]
+    fn long_heads_take_several_frames() {
+        let mut head = Head::new();
+        head.set_status(200, b"");
+        head.append(b"x-a", &[b'v'; 40_000]);
+        assert_eq!(
+            write(&head, Framing::None),
+            "Headers 0 Continuation 0 Continuation 4 |:status: 200|x-a: 40000 bytes|x-last: 1"
+        );
+        let mut small = base::Buffer::with_capacity(100);
+        assert_eq!(encode_response(1, &head, &Edits::default(), &mut small), Err(Overflow));
+        assert!(small.is_empty());
+    }
+}
