@@ -7,8 +7,36 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use wire::http::Framing;
 
-use crate::flow::{Flow, FlowError, Moved, Step};
+use crate::carrier::Carrier;
+use crate::downstream::Downstream;
+use crate::flow::{ByteSink, ByteSource, Flow, FlowError, Moved, Step};
+use crate::h2;
 use crate::transport::Transport;
+
+/// One end of a tunnel: a connection, or a stream of one.
+pub trait TunnelEnd: ByteSource + ByteSink {
+    /// Nothing more is sent.
+    fn end(&mut self);
+}
+
+impl TunnelEnd for Transport {
+    fn end(&mut self) {
+        // One that is gone already tells so in its own direction.
+        let _ = self.shutdown_write();
+    }
+}
+
+impl TunnelEnd for h2::Stream {
+    fn end(&mut self) {
+        self.complete(None);
+    }
+}
+
+impl TunnelEnd for h2::Request {
+    fn end(&mut self) {
+        self.complete(None);
+    }
+}
 
 /// Which side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +119,8 @@ impl Duplex {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut Transport,
-        server: &mut Transport,
+        client: &mut impl TunnelEnd,
+        server: &mut impl TunnelEnd,
         moved_up: &mut Moved,
         moved_down: &mut Moved,
     ) -> Result<DuplexStep, (Side, FlowError)> {
@@ -109,6 +137,34 @@ impl Duplex {
 }
 
 impl Duplex {
+    /// As [`Duplex::poll`], between whatever both ends are.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_between(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Downstream,
+        server: &mut Carrier,
+        moved_up: &mut Moved,
+        moved_down: &mut Moved,
+    ) -> Result<DuplexStep, (Side, FlowError)> {
+        match (client, server) {
+            (Downstream::H1(client), Carrier::Own(server)) => {
+                self.poll(cx, &mut client.transport, server, moved_up, moved_down)
+            }
+            (Downstream::H1(client), Carrier::H2(server)) => {
+                self.poll(cx, &mut client.transport, &mut **server, moved_up, moved_down)
+            }
+            (Downstream::H2(client), Carrier::Own(server)) => {
+                self.poll(cx, &mut **client, server, moved_up, moved_down)
+            }
+            (Downstream::H2(client), Carrier::H2(server)) => {
+                self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
+            }
+        }
+    }
+
     /// Moves what can be moved from the client to the server alone: the server's direction has not begun.
     ///
     /// # Errors
@@ -128,8 +184,8 @@ fn poll_direction(
     cx: &mut Context<'_>,
     flow: &mut Flow,
     closed: &mut bool,
-    source: &mut Transport,
-    sink: &mut Transport,
+    source: &mut impl ByteSource,
+    sink: &mut impl TunnelEnd,
     moved: &mut Moved,
 ) -> Result<Step, FlowError> {
     if *closed {
@@ -138,8 +194,7 @@ fn poll_direction(
     let step = flow.poll(cx, source, sink, moved)?;
     if step == Step::Finished {
         *closed = true;
-        // A sink that is gone already tells so in its own direction.
-        let _ = sink.shutdown_write();
+        sink.end();
     }
     Ok(step)
 }

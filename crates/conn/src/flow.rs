@@ -282,7 +282,8 @@ impl Flow {
 
     /// Takes the trailers of a body that has ended, for a sink that is not chunked.
     pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
-        self.last.take()
+        // What may be sent again keeps them.
+        if self.record.is_some() { self.last.clone() } else { self.last.take() }
     }
 
     /// Takes the bytes that followed the body: the next message of the source.

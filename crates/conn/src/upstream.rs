@@ -77,6 +77,18 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::H2(request) if request.is_refused())
     }
 
+    /// The request asks for another protocol; a stream has no room for a body beside that: `is_possible`.
+    pub fn extend(&mut self, is_possible: bool) {
+        if let Self::H2(request) = self {
+            request.extend(is_possible);
+        }
+    }
+
+    /// Whether a tunnel that it opens is a stream of HTTP/2.
+    pub fn is_stream(&self) -> bool {
+        matches!(self, Self::H2(_))
+    }
+
     /// All of the request was written. `trailers` are for who takes them apart from the body.
     pub(crate) fn complete(&mut self, trailers: Option<&Fields>) {
         match self {

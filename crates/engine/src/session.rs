@@ -18,7 +18,7 @@ use expression::variable::SessionStore;
 use live::Entry;
 use live::counters::ProxyTallies;
 use live::table::Tracking;
-use policy::program::{Bind, ExpectedHeader, Listening, Proxy, Segments};
+use policy::program::{Bind, ExpectedHeader, Listening, MuxProtocol, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
 use rt::LocalRc;
 use rt::net::{Address, OwnedSocket, SocketQuery};
@@ -91,6 +91,8 @@ pub struct Session {
     variables: SessionStore,
     /// Its connection came in TCP mode and went over to HTTP.
     upgraded: Cell<bool>,
+    /// What is spoken then, where a rule has said that.
+    ordered: Cell<Option<MuxProtocol>>,
     /// Its places in the process, the frontend and at the listening address.
     slots: Cell<Option<Entry>>,
 }
@@ -132,9 +134,15 @@ impl Session {
         self.upgraded.get() || self.proxy().mode == Mode::Http
     }
 
-    /// Its connection goes on in HTTP mode.
-    pub fn upgrade(&self) {
+    /// Its connection goes on in HTTP mode, perhaps in one version alone.
+    pub fn upgrade(&self, protocol: Option<MuxProtocol>) {
         self.upgraded.set(true);
+        self.ordered.set(protocol.or(self.ordered.get()));
+    }
+
+    /// What its client has to speak; `None`: whatever it begins with.
+    pub fn protocol(&self) -> Option<MuxProtocol> {
+        self.ordered.get().or_else(|| self.bind()?.listening.protocol)
     }
 
     /// Index of its `bind` line.
@@ -361,6 +369,7 @@ pub fn start(
         rare: OnceCell::new(),
         variables: SessionStore::default(),
         upgraded: Cell::new(false),
+        ordered: Cell::new(None),
         slots: Cell::new(Some(slots)),
     };
     let session = LocalRc::new(|| StreamTask::own(make()));

@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     let (first, second) = blocks.split_at(usize::from(*cut).min(blocks.len()));
     for block in [first, second] {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, 4096);
+        let mut reader = RequestReader::new(&mut head, 4096, true);
         if decoder.decode(block, 4096, |name, value| reader.field(name, value)).is_err() {
             return;
         }
@@ -27,7 +27,9 @@ fn read_again(head: &Head) {
     let mut text = Vec::new();
     let edits = Edits { framing: head.framing, ..Edits::default() };
     assert!(h1::encode_request(head, &edits, &mut text).is_ok());
-    let limits = Limits { max_head: 1 << 20, max_fields: 1 << 14, ..Limits::default() };
+    // A websocket's key is made later.
+    let accept_unsafe = head.upgrade;
+    let limits = Limits { max_head: 1 << 20, max_fields: 1 << 14, accept_unsafe, ..Limits::default() };
     let mut again = Head::new();
     let parsed = h1::parse_request(&text, &limits, &mut Scan::default(), &mut again);
     assert_eq!(parsed, Ok(Parse::Complete { consumed: text.len() }), "{}", String::from_utf8_lossy(&text));

@@ -29,6 +29,8 @@ pub struct ConnectingSpec {
     pub pool_conn_name: Option<Spanned<String>>,
     /// `proto`.
     pub protocol: Option<MuxProtocol>,
+    /// `ws`; `None`: `auto`.
+    pub websockets: Option<MuxProtocol>,
     /// `idle-ping` in milliseconds.
     pub idle_ping: Option<u64>,
     /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.

@@ -132,12 +132,18 @@ pub struct Http2TuneSpec {
     pub server_window: Option<u32>,
     /// `tune.h2.be.max-concurrent-streams`; default that of both sides.
     pub server_streams: Option<u32>,
+    /// `tune.h2.fe.rxbuf`, bytes; default 100 buffers.
+    pub client_buffers: Option<u32>,
+    /// `tune.h2.be.rxbuf`, bytes; default 100 buffers.
+    pub server_buffers: Option<u32>,
     /// `tune.h2.max-concurrent-streams`; default 100, 0 for no limit.
     pub streams: Option<u32>,
     /// `tune.h2.fe.max-concurrent-streams`; default that of both sides.
     pub client_streams: Option<u32>,
     /// `tune.h2.fe.max-total-streams`; 0 for no limit.
     pub total_streams: Option<u32>,
+    /// `h2-workaround-bogus-websocket-clients`.
+    pub conceals_websockets: bool,
     /// `tune.h2.header-table-size`, bytes; default 4096.
     pub table_size: Option<u32>,
 }

@@ -207,7 +207,10 @@ fn global(global: &GlobalSpec, out: &mut String) {
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
         stick_counters, purge,
     } but { listener, http2 });
-    changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec { window, client_window, streams, client_streams, total_streams, table_size } but {});
+    changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec {
+        window, client_window, server_window, client_buffers, server_buffers, streams, client_streams, server_streams,
+        total_streams, conceals_websockets, table_size,
+    } but {});
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }
 
@@ -486,7 +489,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
     changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {
         source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
-        pool_conn_name, redirect, initial_address, resolving,
+        pool_conn_name, protocol, websockets, idle_ping, redirect, initial_address, resolving,
     } but { proxy_header });
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
         v1, v2, checksum, unique_id, fields,

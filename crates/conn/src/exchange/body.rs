@@ -30,6 +30,8 @@ pub struct RequestBody {
     comes_in_chunks: bool,
     /// Nothing of it has come, and the client may wait to be asked for it.
     waits: bool,
+    /// What follows the request is no body, and goes on where the answer says so.
+    opens_tunnel: bool,
 }
 
 impl RequestBody {
@@ -54,7 +56,7 @@ impl RequestBody {
         let source = if uncoded && framing == Framing::Chunked { Framing::UntilClose } else { framing };
         let came = flow.start(input, source, coding == Coding::Kept && comes_in_chunks)?;
         client.release();
-        Ok((Self { flow, has_body, comes_in_chunks, waits }, came))
+        Ok((Self { flow, has_body, comes_in_chunks, waits, opens_tunnel: false }, came))
     }
 
     /// Moves what can be moved. See [`Flow::poll`]. What was read behind the body's end is the client's input again.
@@ -87,7 +89,7 @@ impl RequestBody {
                 flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }
         };
-        if step == Step::Finished {
+        if step == Step::Finished && !self.opens_tunnel {
             upstream.complete(self.flow.take_trailers().as_deref());
         }
         self.finish(client, step);
@@ -203,6 +205,11 @@ impl RequestBody {
     /// What waits goes into buffers of its size.
     pub fn shrink(&mut self) {
         self.flow.shrink();
+    }
+
+    /// The request asks for a tunnel: it does not end here.
+    pub fn open_tunnel(&mut self) {
+        self.opens_tunnel = true;
     }
 
     /// What becomes of trailers.

@@ -2,54 +2,64 @@
 //! never touch what is still to come.
 
 use base::buffer::Buffer;
-use wire::h1::{ChunkDecoder, chunk_header};
+use wire::h1::{ChunkDecoder, chunk_header, encode_trailers};
 use wire::http::Fields;
 
 use super::{Flow, TAILROOM, large_body_buffer};
 
-/// What ends a chunked body without trailers.
-const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-
 impl Flow {
     /// Frames the sink in chunks from here on, or not. What waits to be written, and what is kept for another attempt, is put
-    /// into that form; trailers among it are dropped. To be called before anything of the body goes out.
+    /// into that form; trailers among it go on as the sink takes them. To be called before anything of the body goes out.
     pub fn set_chunked(&mut self, chunked: bool) {
         if self.chunked == chunked {
             return;
         }
         self.chunked = chunked;
-        let whole = self.no_more_comes();
-        if !self.body.is_empty() || !self.tail.is_empty() || whole {
-            let parts = [self.body.data(), self.tail.data()];
-            self.body = if chunked { framed(&parts, whole) } else { unframed(&parts) };
+        let end = self.no_more_comes().then(|| self.last.take().unwrap_or_default());
+        let recode = |parts: &[&[u8]]| match (chunked, end.as_deref()) {
+            (true, end) => (framed(parts, end), Fields::new()),
+            (false, _) => unframed(parts),
+        };
+        let mut trailers = Fields::new();
+        if !self.body.is_empty() || !self.tail.is_empty() || end.is_some() {
+            (self.body, trailers) = recode(&[self.body.data(), self.tail.data()]);
             self.tail = Buffer::empty();
         }
         if let Some(record) = self.record.take() {
-            let recoded = if chunked { framed(&[record.data()], whole) } else { unframed(&[record.data()]) };
+            let (recoded, found) = recode(&[record.data()]);
+            if trailers.is_empty() {
+                trailers = found;
+            }
             let mut kept = rt::buffer();
             // What does not fit is not sent a second time.
             self.record = kept.push(recoded.data()).then_some(kept);
         }
+        self.last = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 }
 
-/// The payload of chunks of this program's own making.
-fn unframed(parts: &[&[u8]]) -> Buffer {
-    let mut bytes = parts.concat();
-    let decoded = ChunkDecoder::new().decode_in_place(&mut bytes, &mut Fields::new());
+/// The payload of chunks of this program's own making, and the trailers behind it.
+fn unframed(parts: &[&[u8]]) -> (Buffer, Fields) {
+    let (mut bytes, mut trailers) = (parts.concat(), Fields::new());
+    let decoded = ChunkDecoder::new().decode_in_place(&mut bytes, &mut trailers);
     debug_assert!(decoded.is_ok(), "chunks of our own");
     let payload = decoded.map_or(0, |decoded| decoded.payload);
-    with_room(&[&bytes[..payload]])
+    (with_room(&[&bytes[..payload]]), trailers)
 }
 
-/// Payload as one chunk, and the last one behind it where nothing more comes.
-fn framed(parts: &[&[u8]], whole: bool) -> Buffer {
+/// Payload as one chunk, and the last one behind it where nothing more comes than these trailers.
+fn framed(parts: &[&[u8]], end: Option<&Fields>) -> Buffer {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = [0; 18];
-    let (line, end): (&[u8], &[u8]) =
+    let (line, behind): (&[u8], &[u8]) =
         if length > 0 { (chunk_header(length as u64, &mut line), b"\r\n") } else { (b"", b"") };
-    let last = if whole { LAST_CHUNK } else { b"" };
-    with_room(&[line, &parts.concat(), end, last])
+    let mut last = Vec::new();
+    if let Some(trailers) = end {
+        // A vector has room.
+        let written = encode_trailers(trailers, &mut last);
+        debug_assert!(written.is_ok());
+    }
+    with_room(&[line, &parts.concat(), behind, &last])
 }
 
 /// A buffer with room behind, as for what a body is read into.
@@ -76,13 +86,16 @@ mod tests {
         ];
         for (payload, whole, chunks) in rows {
             let parts: Vec<&[u8]> = payload.iter().map(|part| part.as_bytes()).collect();
-            assert_eq!(framed(&parts, *whole).data(), chunks.as_bytes());
+            let end = whole.then(Fields::new);
+            assert_eq!(framed(&parts, end.as_ref()).data(), chunks.as_bytes());
             for cut in 0..=chunks.len() {
                 let (front, back) = chunks.as_bytes().split_at(cut);
-                assert_eq!(unframed(&[front, back]).data(), payload.concat().as_bytes(), "cut at {cut}");
+                assert_eq!(unframed(&[front, back]).0.data(), payload.concat().as_bytes(), "cut at {cut}");
             }
         }
         let trailed = "3\r\nabc\r\n2\r\nde\r\n0\r\nx: y\r\n\r\n";
-        assert_eq!(unframed(&[trailed.as_bytes()]).data(), b"abcde");
+        let (payload, trailers) = unframed(&[trailed.as_bytes()]);
+        assert_eq!((payload.data(), trailers.first(b"x")), (&b"abcde"[..], Some(&b"y"[..])));
+        assert_eq!(framed(&[b"abcde"], Some(&trailers)).data(), b"5\r\nabcde\r\n0\r\nx: y\r\n\r\n");
     }
 }

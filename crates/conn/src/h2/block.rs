@@ -77,7 +77,7 @@ impl Block {
         state.newest = stream;
         let mut half = state.fresh();
         let room = state.terms.max_head;
-        let mut reader = RequestReader::new(&mut half.head, room);
+        let mut reader = RequestReader::new(&mut half.head, room, state.terms.extends);
         decoder.decode(&self.bytes, room, |name, value| reader.field(name, value)).map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
         let refused = if stream > last || state.open() >= state.terms.max_streams {
@@ -103,6 +103,10 @@ impl Block {
             _ => None,
         };
         state.begin(stream, half);
+        if !self.ends_stream {
+            state.enlarge(stream);
+            state.note_taken(stream, 0);
+        }
         Ok(Event::Opened(stream))
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Half {
     pub(super) credit: i64,
     /// Bytes that were taken and are not among those yet.
     pub(super) owed: u32,
+    /// Bytes that it has of what streams share.
+    pub(super) share: u32,
     /// Bytes of payload that may still go out.
     pub(super) window: i64,
     /// It stands in the queue for room in the output.
@@ -76,6 +78,7 @@ impl Half {
             complete: false,
             credit: 0,
             owed: 0,
+            share: 0,
             window: 0,
             queued: false,
             draining: None,

@@ -13,6 +13,7 @@ mod mover;
 mod reader;
 mod request;
 mod server;
+mod solo;
 mod state;
 mod stream;
 
@@ -21,6 +22,7 @@ use base::moment::Moment;
 pub use connection::Connection;
 pub use request::Request;
 pub use server::{Requests, ServerConnection};
+pub use solo::Solo;
 pub use stream::Stream;
 
 /// Which side of a connection we are.
@@ -51,12 +53,17 @@ pub struct Terms {
     /// Bytes of payload that a stream may send before it is told of more (`tune.h2.fe.initial-window-size`,
     /// `tune.h2.be.initial-window-size`).
     pub window: u32,
+    /// Bytes of payload that may wait in all, which are shared out among streams beyond that (`tune.h2.fe.rxbuf`,
+    /// `tune.h2.be.rxbuf`).
+    pub shared_window: u32,
     /// Bytes of fields that a peer's blocks may refer to (`tune.h2.header-table-size`).
     pub table_size: usize,
     /// Streams in all after which no other one begins (`tune.h2.fe.max-total-streams`, `max-reuse`). 0: no limit.
     pub max_total: u32,
     /// Bytes of a head.
     pub max_head: usize,
+    /// Clients are told that they may ask for other protocols (RFC 8441); not with `h2-workaround-bogus-websocket-clients`.
+    pub extends: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe: bool,
 }
@@ -65,10 +72,12 @@ impl Default for Terms {
     fn default() -> Self {
         Self {
             max_streams: 100,
-            window: wire::h2::INITIAL_WINDOW,
+            window: 16384,
+            shared_window: 100 * 16384,
             table_size: 4096,
             max_total: 0,
             max_head: 16384 - 1024,
+            extends: true,
             accept_unsafe: false,
         }
     }

@@ -42,6 +42,9 @@ impl Mover {
             Role::Server => {
                 let streams = u32::try_from(terms.max_streams).unwrap_or(u32::MAX);
                 settings.extend_from_slice(&Setting::MaxConcurrentStreams.bytes(streams));
+                if terms.extends {
+                    settings.extend_from_slice(&Setting::EnableConnectProtocol.bytes(1));
+                }
             }
             Role::Client => {
                 state.push_bytes(PREFACE);

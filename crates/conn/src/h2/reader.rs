@@ -316,6 +316,7 @@ impl Reader {
                 for setting in bytes.chunks_exact(6) {
                     apply(setting, state)?;
                 }
+                state.note_settings();
                 state.push(Kind::Settings, flag::ACK, 0, &[]);
             }
             Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
@@ -348,6 +349,10 @@ fn apply(setting: &[u8], state: &mut State) -> Result<(), Fault> {
         Some(Setting::InitialWindowSize) => state.set_stream_window(value),
         Some(Setting::HeaderTableSize) => {
             state.owes_table_size |= value < TABLE_SIZE;
+            Ok(())
+        }
+        Some(Setting::EnableConnectProtocol) => {
+            state.peer_extends = Some(value == 1);
             Ok(())
         }
         Some(Setting::MaxConcurrentStreams) => {

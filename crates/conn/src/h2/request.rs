@@ -18,6 +18,16 @@ use crate::flow::{ByteSink, ByteSource};
 use crate::found::Found;
 use crate::h1::server::fits;
 
+/// Whether a request asks for another protocol on its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extension {
+    None,
+    /// It may be sent where the server takes such requests.
+    Asked,
+    /// It cannot be said in HTTP/2.
+    Impossible,
+}
+
 /// One request.
 pub struct Request {
     handle: Handle,
@@ -28,13 +38,15 @@ pub struct Request {
     left: Cell<Option<u64>>,
     /// What the connection had read when the request began.
     heard: u64,
+    /// It asks for another protocol.
+    extension: Extension,
 }
 
 impl Request {
     pub(super) fn new(requests: Requests, key: u32) -> Self {
         let heard = requests.0.state.borrow().heard;
         let handle = Handle::new(Rc::clone(&requests.0.state), key, None);
-        Self { handle, requests, answered: Cell::new(false), left: Cell::new(None), heard }
+        Self { handle, requests, answered: Cell::new(false), left: Cell::new(None), heard, extension: Extension::None }
     }
 
     /// The connection that carries it.
@@ -53,6 +65,30 @@ impl Request {
         let Some(key) = key else { return false };
         *self = Self::new(self.requests.clone(), key);
         true
+    }
+
+    /// The request asks for another protocol on its stream (RFC 8441). With a body it cannot: `is_possible`.
+    pub fn extend(&mut self, is_possible: bool) {
+        self.extension = if is_possible { Extension::Asked } else { Extension::Impossible };
+    }
+
+    /// Whether the server takes such a request; where it is not known yet, its settings are waited for.
+    fn poll_extended(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.requests.0.state.borrow_mut();
+        match state.peer_extends.map(|extends| extends && self.extension == Extension::Asked) {
+            Some(true) => Poll::Ready(Ok(())),
+            Some(false) => {
+                state.refuse_request(self.handle.stream());
+                Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+            }
+            None => {
+                let Some(half) = state.half(self.handle.stream()).filter(|half| !half.failed) else {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                };
+                half.wait(cx);
+                Poll::Pending
+            }
+        }
     }
 
     /// What is known of the connection.
@@ -181,6 +217,9 @@ impl ByteSink for Request {
         body: &mut Buffer,
         _: bool,
     ) -> Poll<io::Result<usize>> {
+        if self.extension != Extension::None && !head.is_empty() {
+            std::task::ready!(self.poll_extended(cx))?;
+        }
         self.handle.poll_write(cx, head, body)
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct State {
     begun: u32,
     /// Streams at a time that the server takes.
     pub(super) peer_streams: usize,
+    /// Whether the server takes requests for other protocols (RFC 8441); `None`: it has not told its settings.
+    pub(super) peer_extends: Option<bool>,
     /// No request is begun any more.
     pub(super) closing: bool,
     /// Reads that have brought something.
@@ -82,6 +84,8 @@ pub(super) struct State {
     stream_window: i64,
     /// Bytes of payload that have come and that the client was not told of.
     owed: u32,
+    /// Bytes that streams share, and that none has.
+    shareable: u32,
     /// The connection's task.
     task: Option<Waker>,
 }
@@ -91,12 +95,14 @@ impl State {
         Self {
             role,
             terms,
+            shareable: terms.shared_window,
             halves: Vec::new(),
             spare: Vec::new(),
             drained: 0,
             newest: 0,
             begun: 0,
             peer_streams: usize::MAX,
+            peer_extends: None,
             closing: false,
             heard: 0,
             pinged: false,
@@ -183,6 +189,28 @@ impl State {
         stream
     }
 
+    /// The peer has told its settings: those that have waited for them may go on.
+    pub(super) fn note_settings(&mut self) {
+        if self.peer_extends.is_none() {
+            self.peer_extends = Some(false);
+        }
+        for (_, half) in self.halves.iter_mut().filter(|(key, _)| *key >= UNOPENED) {
+            half.wake();
+        }
+    }
+
+    /// A request cannot go out over this connection, whose server does not take its kind. One that has never carried a
+    /// request ends with that.
+    pub(super) fn refuse_request(&mut self, key: u32) {
+        if self.newest == 0 {
+            self.newest = 1;
+            self.reset(self.newest, ErrorCode::Cancel);
+            self.closing = true;
+        }
+        self.abort(key, false);
+        self.wake();
+    }
+
     /// The server takes no more requests, and none of those above `last`.
     pub(super) fn go_away(&mut self, last: u32) {
         self.closing = true;
@@ -234,6 +262,7 @@ impl State {
     pub(super) fn forget(&mut self, stream: u32) {
         let Ok(at) = self.halves.binary_search_by_key(&stream, |(number, _)| *number) else { return };
         let (_, half) = self.halves.remove(at);
+        self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
         self.recycle(half);
         if self.halves.is_empty() {
@@ -428,14 +457,30 @@ impl State {
         }
     }
 
-    /// A stream's task has taken so much: the client is told when it is worth a frame.
+    /// A stream that carries payload gets a half of what none has.
+    pub(super) fn enlarge(&mut self, stream: u32) {
+        let share = self.shareable / 2;
+        let least = self.terms.window;
+        let Some(half) = self.half(stream).filter(|half| half.share == 0) else { return };
+        if share >= least {
+            half.share = share;
+            half.owed += share;
+            self.shareable -= share;
+        }
+    }
+
+    /// A stream's task has taken so much: the peer is told when it is worth a frame.
     pub(super) fn note_taken(&mut self, stream: u32, bytes: usize) {
-        let least = (self.terms.window / 2).max(1);
+        let window = self.terms.window;
         let Some(half) = self.half(stream) else { return };
         half.owed = half.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        if half.ended || half.failed || half.owed < least {
+        if half.ended || half.failed || half.owed < ((window + half.share) / 2).max(1) {
             return;
         }
+        if half.share == 0 {
+            self.enlarge(stream);
+        }
+        let Some(half) = self.half(stream) else { return };
         let owed = std::mem::take(&mut half.owed);
         half.credit += i64::from(owed);
         self.push(Kind::WindowUpdate, 0, stream, &owed.to_be_bytes());

@@ -10,7 +10,7 @@ use base::buffer::Buffer;
 use rt::net::Hangup;
 use wire::h1::{self, Edits, Limits, Parse, RequestContext, Scan};
 use wire::h2;
-use wire::http::{Fields, Head, Method};
+use wire::http::{Fields, Head};
 
 use super::half::Arrival;
 use super::handle::Handle;
@@ -82,8 +82,6 @@ impl Stream {
                 Received::Invalid { status: 431 }
             }
             Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
-            // There are no tunnels through streams.
-            Some(Arrival::Here { .. }) if head.known_method() == Method::Connect => Received::Invalid { status: 501 },
             Some(Arrival::Here { length, .. }) => Received::Head { body: UnreadBody::uncoded(head), length },
             Some(Arrival::Nothing) | None => Received::Closed,
         }

@@ -21,6 +21,9 @@ impl<'a> Course<'a> {
         let bytes = self.request(request);
         self.head = None;
         self.asked_head = *request.method == *b"HEAD";
+        if let Some(solo) = self.solo.take() {
+            return self.ask(solo, &bytes, request.comment.as_deref()).await;
+        }
         self.write(&bytes, request.comment.as_deref()).await?;
         self.note_request(request, &bytes);
         Ok(())
@@ -148,15 +151,24 @@ impl<'a> Course<'a> {
         self.expect_body(expect).await
     }
 
-    /// Reads the head of an answer; interim ones are passed over.
-    async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
+    /// What heads are bounded by.
+    pub(super) fn head_limits(&self) -> Limits {
         let global = &self.generation.program.global;
-        let limits = Limits {
+        Limits {
             max_fields: global.maxhdr,
             max_head: global.bufsize,
             accept_unsafe: self.proxy.http.accept_unsafe_response,
             ..Limits::default()
-        };
+        }
+    }
+
+    /// Reads the head of an answer; interim ones are passed over.
+    async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
+        if let Some(solo) = self.solo.take() {
+            return self.read_head_from(solo, expect).await;
+        }
+        let global = &self.generation.program.global;
+        let limits = self.head_limits();
         let mut scan = Scan::default();
         let mut head = Head::default();
         loop {

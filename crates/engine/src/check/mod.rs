@@ -10,6 +10,7 @@ mod opening;
 mod outcome;
 mod pooling;
 mod run;
+mod several;
 mod targets;
 mod words;
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use expression::sample::{ConnectionError, Value};
 use live::health::CheckStatus;
 use policy::check::{Connect, Port, Step};
-use policy::program::{ServerAddress, ServerPort, ServerTls};
+use policy::program::{MuxProtocol, ServerAddress, ServerPort, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
 
@@ -80,6 +80,7 @@ impl<'a> Course<'a> {
         };
         self.greet(connect, &way).await?;
         self.secure(connect, &way).await?;
+        self.choose_protocol(connect);
         self.restart_timeout();
         Ok(())
     }
@@ -99,10 +100,12 @@ impl<'a> Course<'a> {
         let target = proxy.as_ref().unwrap_or(&destination);
         let is_brief = !self.is_shared();
         let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
+        let speaks_http2 = self.protocol(connect) == Some(MuxProtocol::Http2);
         // Where the connection is established at once, what is sent first finds out whether it was.
         let is_proved_by_sending = is_near
             && proxy.is_none()
             && !header
+            && !speaks_http2
             && self.tls(connect).is_none()
             && matches!(next, Some(Step::Send(_) | Step::Request(_)));
         let options = ConnectOptions {

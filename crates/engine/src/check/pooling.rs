@@ -88,6 +88,11 @@ impl Course<'_> {
         true
     }
 
+    /// The connection is of no use to anybody else.
+    pub(super) fn keep_alone(&mut self) {
+        self.pooling.origin = None;
+    }
+
     /// Whether the connection may be laid down once the check is over.
     pub(super) fn is_shared(&self) -> bool {
         self.pooling.origin.is_some()

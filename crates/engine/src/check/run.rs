@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use conn::h2::Solo;
 use conn::transport::Transport;
 use expression::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
 use expression::variable::{Phase, SessionStore, Store, Variables};
@@ -43,6 +44,8 @@ pub(super) struct Course<'a> {
     deadline: Moment,
     timer: Timer,
     pub(super) stream: Option<Transport>,
+    /// The same where it speaks HTTP/2.
+    pub(super) solo: Option<Box<Solo>>,
     /// What the connection is to others.
     pub(super) pooling: Pooling,
     /// What was received and not used up yet.
@@ -89,6 +92,7 @@ pub(super) static IMPLICIT: Connect = Connect {
     comment: None,
     ssl: false,
     sni: None,
+    protocol: None,
     alpn: None,
 };
 
@@ -136,6 +140,7 @@ impl<'a> Course<'a> {
             deadline: begun + bound,
             timer: Timer::new(),
             stream: None,
+            solo: None,
             pooling: Pooling::default(),
             input: Buffer::empty(),
             ended: false,
@@ -333,6 +338,9 @@ impl<'a> Course<'a> {
         if self.input.room() == 0 {
             self.input.compact();
         }
+        if let Some(solo) = self.solo.take() {
+            return self.receive_from(solo).await;
+        }
         let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
         let read = self.within(|cx| {
@@ -378,6 +386,7 @@ impl<'a> Course<'a> {
     /// Lays the connection down for others, or closes it: by a reset, which spares both sides the memory of it, unless told
     /// otherwise.
     pub(super) fn close(&mut self) {
+        self.solo = None;
         let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
         match (stream.filter(|_| !self.linger), self.spare) {
             (Some(stream), Some(v6)) => stream.reset(v6),

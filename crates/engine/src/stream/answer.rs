@@ -80,7 +80,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
     };
     view.facts.exhausted.set(false);
     let ending = match ended {
-        Final::Allow | Final::SwitchMode => answered(Cause::Normal, 200, None, Manner::Prompt),
+        Final::Allow | Final::SwitchMode(_) => answered(Cause::Normal, 200, None, Manner::Prompt),
         Final::Deny(answer) => {
             with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, Manner::Prompt))
         }

@@ -18,7 +18,9 @@ use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
 use expression::Expression;
 use expression::sample::{ConnectionError, LinkFacts};
-use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, ServerTls, Source};
+use policy::program::{
+    MuxProtocol, Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, ServerTls, Source,
+};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
 use tls::{Connection, asked_name};
 use wire::http::Head;
@@ -251,7 +253,8 @@ impl Request<'_> {
     }
 
     /// Connects, and has the connection begin as the plan says.
-    pub(super) async fn connect(&mut self, server: &Server, plan: Plan) -> Attempt {
+    /// `special`: what is to be spoken instead of what others get.
+    pub(super) async fn connect(&mut self, server: &Server, plan: Plan, special: Option<MuxProtocol>) -> Attempt {
         let launched = match self.launch(server, plan) {
             Ok(launched) => launched,
             Err(over) => return over,
@@ -289,7 +292,7 @@ impl Request<'_> {
         }
         match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
             None => Attempt::Connected(link),
-            Some(tls) => rt::boxed(self.secure(link, (server, tls), sni, &destination, deadline)).await,
+            Some(tls) => rt::boxed(self.secure(link, (server, tls), (sni, special), &destination, deadline)).await,
         }
     }
 
@@ -298,14 +301,18 @@ impl Request<'_> {
         &mut self,
         link: Link,
         (server, tls): (&Server, &ServerTls),
-        sni: Option<Box<str>>,
+        (sni, special): (Option<Box<str>>, Option<MuxProtocol>),
         destination: &Address,
         deadline: Option<Moment>,
     ) -> Attempt {
+        let alpn = special.map(|protocol| match protocol {
+            MuxProtocol::Http2 => [b"h2".to_vec()],
+            MuxProtocol::Http1 | MuxProtocol::None => [b"http/1.1".to_vec()],
+        });
         let Ok(client) = Connection::of_client(
             &tls.client,
             asked_name(sni.as_deref(), destination.inet().map(|address| address.ip())),
-            None,
+            alpn.as_ref().map(<[_; 1]>::as_slice),
         ) else {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             return Attempt::Refused;

@@ -16,7 +16,7 @@ use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, Type, cast};
 use live::health::Symptom;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress};
+use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
@@ -31,7 +31,7 @@ use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, Step};
 use crate::stream::private::PrivateLinks;
-use crate::stream::{redirect, sharing};
+use crate::stream::{redirect, sharing, websocket};
 use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
@@ -136,6 +136,7 @@ impl Request<'_> {
             && !server.connecting.varies
             && server.connecting.name.is_none()
             && !self.facts.borrow().orders.get().marks_server()
+            && self.special_protocol(server).is_none()
             && let Some(link) = self.idle_link(backend, server, PoolKey::COMMON)
         {
             self.note_server(slot.server());
@@ -219,20 +220,23 @@ impl Request<'_> {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
         }
         let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
-        if let Some(link) = self.idle_link(backend, server, plan.pool_key()) {
+        let special = self.special_protocol(server);
+        if special.is_none()
+            && let Some(link) = self.idle_link(backend, server, plan.pool_key())
+        {
             self.count(server, Step::Reuse);
             return Ok(Attempt::Connected(link));
         }
         let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
         self.count(server, Step::Connect);
-        let mut attempt = self.connect(server, plan).await;
+        let mut attempt = self.connect(server, plan, special).await;
         if let Attempt::Connected(link) = &mut attempt {
             self.sign(server, Sign::Connected);
             link.place = place;
             link.first = self.first;
         }
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
-        Ok(match sharing::protocol_on(server, &link) {
+        Ok(match sharing::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
                 let link = sharing::open(self.session, server, protocol, shared, link);
@@ -240,6 +244,13 @@ impl Request<'_> {
             }
             _ => Attempt::Connected(link),
         })
+    }
+
+    /// What is spoken for the request, where that is not what others get (`ws`).
+    fn special_protocol(&self, server: &Server) -> Option<MuxProtocol> {
+        let websockets = server.connecting.websockets?;
+        let is_asked = self.proxy.mode == Mode::Http && websocket::is_asked(&self.facts.borrow().request);
+        is_asked.then_some(websockets)
     }
 
     /// Whether `redir` applies to the request. The method that counts is the client's: whatever rules have made of it, the

@@ -80,7 +80,10 @@ pub fn request<'a>(
         }
         Poll::Ready(match ended? {
             None => Ok(false),
-            Some(Final::SwitchMode) => Ok(true),
+            Some(Final::SwitchMode(protocol)) => {
+                session.upgrade(*protocol);
+                Ok(true)
+            }
             Some(ended) => {
                 cut(client, ended);
                 Err(outcome(facts, ended, Phase::Request))
@@ -117,7 +120,7 @@ pub async fn http_request(
     })
     .await;
     // What would go over to HTTP is there already.
-    if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode)) {
+    if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode(_))) {
         if let Final::SilentDrop(hops) = ended {
             client.forget(*hops);
         }

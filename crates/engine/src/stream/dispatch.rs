@@ -1,5 +1,4 @@
-//! A request on its way: its backend, a server's link, the exchange, and what becomes of both connections then. Must
-//! never read a head or touch a body.
+//! A request on its way: its backend, a server's link, the exchange, what becomes of both connections. Must never touch a body.
 
 use std::sync::Arc;
 
@@ -7,9 +6,8 @@ use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::carrier::RequestFormat;
-use conn::duplex::Duplex;
 use conn::exchange::{Coding, RequestBody, RequestLine};
-use conn::flow::Trailers;
+use conn::flow::{FlowError, Trailers};
 use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
@@ -33,7 +31,9 @@ use crate::stream::private::Asked;
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
-use crate::stream::{body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tcp};
+use crate::stream::{
+    body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tunnel, websocket,
+};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// What a request needs to be sent on cost more to evaluate than it may.
@@ -43,16 +43,9 @@ const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phas
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
     let Some((route, facts, body)) = route::route(session, client, facts, body).await else { return };
     let plan = Plan::of(session, client, &facts, route);
-    let started = body::start(body, client, &facts, Coding::Kept, |up, has_body| {
-        filter::install(plan.filters.as_ref(), Direction::Request, up, has_body);
-        up.trailers = trailers(route.proxy.http.drop_request_trailers, route.proxy.http.server_spelling.as_ref());
-    });
-    let Ok(mut up) = started else {
+    let Ok(mut up) = plan.start_body(session, client, &facts, body) else {
         return rt::boxed(reply_broken(session, client, facts)).await;
     };
-    if splices(session.proxy(), route.proxy, |splice| splice.request) {
-        up.splice();
-    }
     let bound = persistence::bind_request(session, client, &facts, route.proxy, route.backend);
     if facts.borrow().exhausted.get() {
         return rt::boxed(reply_error(session, client, facts, EXHAUSTED, up)).await;
@@ -99,7 +92,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Tunnel => {
                 let behind = ended.tunnelled.unwrap_or_default();
-                return rt::boxed(tunnel(session, client, route.proxy, facts, (slot, link), behind)).await;
+                return rt::boxed(tunnel::carry(session, client, route.proxy, facts, (slot, link), behind)).await;
             }
             End::Failed { .. } => {
                 drop(link);
@@ -155,6 +148,9 @@ impl<'s> Plan<'s> {
         if let Some(filters) = &filters {
             filter::request_head(filters, facts);
         }
+        if facts.borrow().request.upgrade {
+            websocket::add_key(&mut facts.borrow_mut().request);
+        }
         let close_server = closes_server(session.proxy(), proxy) || asks_for_a_last_one(&facts.borrow().request);
         facts.borrow().exhausted.set(false);
         let hash = match &backend.hash_key {
@@ -166,6 +162,31 @@ impl<'s> Plan<'s> {
             }
         };
         Self { route, filters, close_server, hash }
+    }
+
+    /// Starts the flow of the request's body, or of what it has in the place of one.
+    ///
+    /// # Errors
+    /// What is here of it breaks its coding.
+    fn start_body(
+        &self,
+        session: &Session,
+        client: &mut Client,
+        facts: &SharedFacts,
+        body: UnreadBody,
+    ) -> Result<RequestBody, FlowError> {
+        let proxy = self.route.proxy;
+        let mut up = body::start(body, client, facts, Coding::Kept, |up, has_body| {
+            filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
+            up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
+        })?;
+        if splices(session.proxy(), proxy, |splice| splice.request) {
+            up.splice();
+        }
+        if tunnel::is_asked(&facts.borrow().request) {
+            up.open_tunnel();
+        }
+        Ok(up)
     }
 
     /// What asks for a server and a link to it.
@@ -243,7 +264,11 @@ impl<'s> Plan<'s> {
         let mut overtaking = None;
         loop {
             let Target { slot, link } = &mut *target;
-            let mut exchange = Exchange::new(session, client, Upstream::of(&mut link.carrier), facts, terms, up);
+            let mut upstream = Upstream::of(&mut link.carrier);
+            if facts.borrow().request.upgrade {
+                upstream.extend(!terms.has_body);
+            }
+            let mut exchange = Exchange::new(session, client, upstream, facts, terms, up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -572,28 +597,4 @@ pub fn trailers(dropped: bool, spelling: Option<&Arc<Spelling>>) -> Trailers {
         (false, Some(spelling)) => Trailers::Spell(Arc::clone(spelling)),
         (false, None) => Trailers::Pass,
     }
-}
-
-/// Carries a tunnel until both sides have closed.
-async fn tunnel(
-    session: &Session,
-    client: &mut Client,
-    backend: &Proxy,
-    facts: SharedFacts,
-    (slot, mut link): (Slot, Link),
-    (head, server_input): (Buffer, Buffer),
-) {
-    let input = client.conn.take_received();
-    if let Ok(mut duplex) = Duplex::new(input, head, server_input)
-        && let Some((stream, _)) = client.conn.bytes()
-        && let Some(server) = link.carrier.transport()
-    {
-        filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
-        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
-        let outcome = tcp::carry(duplex, stream, server, &mut client.timer, &limits, (session, &facts)).await;
-        facts.borrow_mut().outcome = outcome;
-    }
-    drop(link);
-    facts.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, facts);
 }

@@ -115,7 +115,7 @@ impl Client {
 
 /// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
 pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) {
-    session.upgrade();
+    session.upgrade(None);
     client.begun = true;
     serve(session, client).await;
     if client.begun

@@ -40,4 +40,6 @@ pub mod sticking;
 pub mod task;
 pub mod tcp;
 pub mod tracking;
+mod tunnel;
 mod waiting;
+mod websocket;

@@ -43,13 +43,12 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
 pub fn is_expected(session: &Session, client: &mut Downstream) -> bool {
     let Some((transport, _)) = client.bytes() else { return false };
     let agreed = transport.tls_facts().and_then(|facts| facts.alpn.as_deref());
-    agreed == Some(b"h2") || session.bind().is_some_and(|bind| bind.listening.protocol == Some(MuxProtocol::Http2))
+    agreed == Some(b"h2") || session.protocol() == Some(MuxProtocol::Http2)
 }
 
 /// Whether a connection may go over to HTTP/2.
 pub fn is_welcome(session: &Session) -> bool {
-    let speaks_http1 = session.bind().is_some_and(|bind| bind.listening.protocol == Some(MuxProtocol::Http1));
-    !speaks_http1 && !session.proxy().http.disable_h2_upgrade
+    session.protocol() != Some(MuxProtocol::Http1) && !session.proxy().http.disable_h2_upgrade
 }
 
 /// What clients of a session's frontend are granted.
@@ -58,8 +57,10 @@ fn terms(session: &Session) -> Terms {
     Terms {
         max_streams: global.http2.streams,
         window: global.http2.window,
+        shared_window: global.http2.shared_window,
         table_size: global.http2.table_size,
         max_total: global.http2.total,
+        extends: global.http2.extends,
         max_head: request::head_limits(global).max_head,
         accept_unsafe: session.proxy().http.accept_unsafe_request,
     }

@@ -20,10 +20,15 @@ pub fn protocol(server: &Server) -> Option<Protocol> {
     (server.connecting.protocol == Some(MuxProtocol::Http2)).then_some(Protocol::H2)
 }
 
-/// The same on a connection that stands.
-pub fn protocol_on(server: &Server, link: &Link) -> Option<Protocol> {
-    if !server.connecting.negotiates {
-        return protocol(server);
+/// The same on a connection that stands; `special`: what one request asks for.
+pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -> Option<Protocol> {
+    let is_secured = link.carrier.tls_facts().is_some();
+    match special {
+        Some(MuxProtocol::Http2) if !is_secured => return Some(Protocol::H2),
+        Some(MuxProtocol::Http2) => {}
+        Some(_) => return None,
+        None if !server.connecting.negotiates => return protocol(server),
+        None => {}
     }
     link.carrier.tls_facts().and_then(|facts| facts.alpn.as_deref()).and_then(Protocol::named)
 }
@@ -50,9 +55,11 @@ fn terms(global: &Global, server: &Server) -> Terms {
     Terms {
         max_streams: global.http2_servers.streams,
         window: global.http2_servers.window,
+        shared_window: global.http2_servers.shared_window,
         table_size: global.http2_servers.table_size,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
         max_head: head_limits(global).max_head,
+        extends: false,
         accept_unsafe: false,
     }
 }

@@ -7,13 +7,14 @@ use balance::Subject;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{BalanceSpec, Mode};
+use conn::carrier::Carrier;
+use conn::downstream::Downstream;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
-use conn::transport::Transport;
 use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
 use live::Seen;
-use policy::program::{Frontend, Proxy};
+use policy::program::{Frontend, MuxProtocol, Proxy};
 use rt::LocalRc;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -105,6 +106,8 @@ pub fn serve<'a>(
             Err(outcome) => Err(outcome),
         };
         let outcome = match ended {
+            // The listening address carries bytes and nothing else.
+            Ok(Way::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
             Ok(Way::Upgraded) => {
                 rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
                 return None;
@@ -274,8 +277,6 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     conclude::log_step(session, facts, Origin::Connect);
     sticking::remember(session, &facts.borrow());
     let client_input = conn.take_received();
-    let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
-    let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
     let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
@@ -291,13 +292,15 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
                 // Nobody waits for what it sends.
                 sticking::answer_bytes(session, &facts.borrow(), &[]);
             } else {
-                let ends = content::Ends { client, server: &mut *server, timer };
+                let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
+                let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
+                let ends = content::Ends { client, server, timer };
                 answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = Limits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, client, server, timer, &limits, (session, facts)).await,
+                Ok(true) => carry(duplex, conn, &mut link.carrier, timer, &limits, (session, facts)).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
@@ -321,8 +324,8 @@ const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
 pub async fn carry(
     duplex: Duplex,
-    client: &mut Transport,
-    server: &mut Transport,
+    client: &mut Downstream,
+    server: &mut Carrier,
     timer: &mut rt::Timer,
     limits: &Limits,
     (session, facts): (&Session, &SharedFacts),
@@ -345,8 +348,8 @@ pub async fn carry(
 
 struct Carriage<'a> {
     duplex: Duplex,
-    client: &'a mut Transport,
-    server: &'a mut Transport,
+    client: &'a mut Downstream,
+    server: &'a mut Carrier,
     timer: &'a mut rt::Timer,
     limits: &'a Limits,
     session: &'a Session,
@@ -366,7 +369,7 @@ impl Carriage<'_> {
             self.client_side.reads(now);
             self.server_side.reads(now);
         }
-        let step = self.duplex.poll(cx, self.client, self.server, &mut up, &mut down);
+        let step = self.duplex.poll_between(cx, self.client, self.server, &mut up, &mut down);
         self.note(up, down);
         match step {
             Ok(DuplexStep::Finished) => Poll::Ready(Outcome::default()),

@@ -5,6 +5,7 @@ use live::Checker;
 use testkit::{Peer, Service, sleep};
 
 use crate::messages::*;
+use crate::parts::{End, Part};
 use crate::world::*;
 
 const CHECK: &str = "OPTIONS / HTTP/1.0\r\n\r\n";
@@ -483,4 +484,48 @@ fn a_mail_that_nobody_takes_is_told() {
         let lines = world.lines(1).await;
         assert!(lines[0].ends_with("A mail to b could not be sent by 10.0.1.2:80: it took too long."), "{lines:?}");
     });
+}
+
+/// Checks speak what the server speaks, unless their own line says otherwise.
+#[test]
+fn checks_go_by_http_2() {
+    let rows = [
+        ("proto h2 check", true),
+        ("check check-proto h2", true),
+        ("proto h2 check check-proto h1", false),
+        ("proto h2 check port 80", false),
+    ];
+    for (words, by_streams) in rows {
+        let sections = format!(
+            "option log-health-checks\n option httpchk\n http-check send meth POST uri /c hdr Host b body abc\n \
+             http-check expect string fine\n server s1 10.0.1.1:80 {words} inter 1s fall 1 rise 1 init-state fully-up"
+        );
+        listen(&sections).workers(&[1]).shuffled().seeds(0..3).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            for (body, word) in [("not", "failed"), ("all fine", "succeeded")] {
+                if by_streams {
+                    let mut origin = End::accept(&mut s1).await;
+                    let head = "POST /c HTTP/1.1\r\nhost: b\r\ncontent-length: 3\r\n\r\n";
+                    let stream = origin.expect_request(head, b"abc").await;
+                    origin.send(Part::Head, stream, "HTTP/1.1 103 Early\r\n\r\n").await;
+                    origin.send(Part::Head, stream, "HTTP/1.1 200 OK\r\n\r\n").await;
+                    origin.upload(stream, body.as_bytes()).await;
+                    origin.expect_end().await;
+                } else {
+                    let mut server = s1.accept().await;
+                    server.receive_head().await.unwrap();
+                    server.receive(3).await;
+                    server.send(crate::messages::answer(body)).await;
+                    server.expect_end().await;
+                }
+                let mut said = Vec::new();
+                while !said.iter().any(|line: &String| line.contains(&format!("for server l/s1 {word}"))) {
+                    let more = world.lines(1).await;
+                    assert!(!more.is_empty(), "{word}: {said:?}");
+                    said.extend(more);
+                }
+            }
+            world.forget_log();
+        });
+    }
 }

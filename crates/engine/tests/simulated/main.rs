@@ -61,4 +61,5 @@ mod tls;
 mod trailers;
 mod transfers;
 mod tunnels;
+mod upgrades;
 mod waits;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use testkit::{Peer, Service};
-use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, PREFACE, flag, push_frame};
+use wire::h2::{
+    Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, PREFACE, Setting, flag, push_frame,
+};
 
 use crate::messages::*;
 use crate::world::*;
@@ -39,6 +41,10 @@ fn block(text: &str) -> Vec<u8> {
     let is_host = |line: &&str| line.to_ascii_lowercase().starts_with("host: ");
     match first.map(|line| line.split(' ').collect::<Vec<_>>()).as_deref() {
         Some(["HTTP/1.1", status, ..]) => literal(&mut block, ":status", status),
+        Some(["CONNECT", authority, _]) if !text.contains(":protocol: ") => {
+            literal(&mut block, ":method", "CONNECT");
+            literal(&mut block, ":authority", authority);
+        }
         Some([method, path, _]) => {
             let host = text.split("\r\n").find(is_host).unwrap();
             for (name, value) in
@@ -112,8 +118,12 @@ pub struct End {
     /// Bytes of payload that it may still send: of each stream, and of all.
     credit: BTreeMap<u32, i64>,
     all_credit: i64,
+    /// Bytes of payload of a new stream.
+    window: i64,
     /// Gives credit for what it receives.
     pub gives: bool,
+    /// How often it was asked whether it is there.
+    pub pings: u32,
     /// The last stream that a GOAWAY leaves.
     pub gone: Option<u32>,
 }
@@ -122,7 +132,17 @@ impl End {
     fn over(peer: Peer) -> End {
         let (messages, credit) = (BTreeMap::new(), BTreeMap::new());
         let all_credit = i64::from(INITIAL_WINDOW);
-        End { peer, decoder: Decoder::new(4096), messages, credit, all_credit, gives: true, gone: None }
+        End {
+            peer,
+            decoder: Decoder::new(4096),
+            messages,
+            credit,
+            all_credit,
+            window: all_credit,
+            gives: true,
+            pings: 0,
+            gone: None,
+        }
     }
 
     /// A client.
@@ -140,10 +160,15 @@ impl End {
     }
 
     /// A server.
-    pub async fn serve(mut peer: Peer) -> End {
+    pub async fn serve(peer: Peer) -> End {
+        End::serve_with(peer, &[]).await
+    }
+
+    /// A server with settings.
+    pub async fn serve_with(mut peer: Peer, settings: &[u8]) -> End {
         peer.expect(PREFACE).await;
         let mut end = End::over(peer);
-        end.frame(Kind::Settings, 0, 0, &[]).await;
+        end.frame(Kind::Settings, 0, 0, settings).await;
         end
     }
 
@@ -155,7 +180,7 @@ impl End {
 
     pub async fn send(&mut self, part: Part, stream: u32, bytes: impl AsRef<[u8]>) {
         if matches!(part, Part::Head | Part::HeadAlone) {
-            self.credit.entry(stream).or_insert(i64::from(INITIAL_WINDOW));
+            self.credit.entry(stream).or_insert(self.window);
         }
         self.peer.send(frame(part, stream, bytes)).await;
     }
@@ -167,22 +192,35 @@ impl End {
             return false;
         }
         let header = FrameHeader::parse(&header).unwrap();
-        let payload = self.peer.receive(header.length).await;
+        let (payload, whole) = self.peer.try_receive_up_to(header.length).await;
+        if !whole {
+            return false;
+        }
         let stream = header.stream;
         let number = payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         match header.kind {
-            Kind::Settings if !header.has(flag::ACK) => self.frame(Kind::Settings, flag::ACK, 0, &[]).await,
-            Kind::Ping if !header.has(flag::ACK) => self.frame(Kind::Ping, flag::ACK, 0, &payload).await,
+            Kind::Settings if !header.has(flag::ACK) => {
+                for setting in payload.chunks(6).filter(|setting| setting[1] == Setting::InitialWindowSize as u8) {
+                    let window = i64::from(u32::from_be_bytes(*setting[2..].first_chunk().unwrap()));
+                    self.credit.values_mut().for_each(|credit| *credit += window - self.window);
+                    self.window = window;
+                }
+                self.frame(Kind::Settings, flag::ACK, 0, &[]).await;
+            }
+            Kind::Ping if !header.has(flag::ACK) => {
+                self.pings += 1;
+                self.frame(Kind::Ping, flag::ACK, 0, &payload).await;
+            }
             Kind::WindowUpdate if stream == 0 => self.all_credit += i64::from(number),
             Kind::WindowUpdate => {
-                *self.credit.entry(stream).or_insert(i64::from(INITIAL_WINDOW)) += i64::from(number);
+                *self.credit.entry(stream).or_insert(self.window) += i64::from(number);
             }
             Kind::GoAway => self.gone = Some(number),
             Kind::RstStream => self.messages.entry(stream).or_default().end = Some(Part::Reset),
             Kind::Headers => {
                 assert!(header.has(flag::END_HEADERS));
                 let text = text_of(&mut self.decoder, &payload);
-                self.credit.entry(stream).or_insert(i64::from(INITIAL_WINDOW));
+                self.credit.entry(stream).or_insert(self.window);
                 let message = self.messages.entry(stream).or_default();
                 assert!(message.end.is_none(), "a head after the end of stream {stream}");
                 if text.contains("HTTP/1.1") {

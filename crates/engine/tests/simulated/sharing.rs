@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use testkit::{Peer, Scope, Service, both, sleep, text};
+use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, Setting, flag, push_frame};
 
 use crate::api::*;
 use crate::messages::*;
@@ -356,4 +357,213 @@ fn a_killed_stream_resets_its_request_alone() {
         sleep(1).await;
         world.forget_log();
     });
+}
+
+/// A request that its server has not begun with goes to another connection, whatever it asks for (RFC 9113, section 8.7).
+#[test]
+fn a_refused_request_is_sent_again() {
+    for goes_away in [true, false] {
+        listen("server s1 10.0.1.1:80 proto h2").workers(&[1]).shuffled().seeds(0..6).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(post(0)).await;
+            let mut origin = End::accept(&mut s1).await;
+            let stream = origin.expect_head(&post_at_server(0)).await;
+            if goes_away {
+                origin.frame(Kind::GoAway, 0, 0, &[0; 8]).await;
+            } else {
+                origin.frame(Kind::RstStream, 0, stream, &ErrorCode::RefusedStream.bytes()).await;
+            }
+            let mut other = End::accept(&mut s1).await;
+            let stream = other.expect_request(&post_at_server(0), b"").await;
+            other.answer(stream, b"ok").await;
+            client.expect(OK_AT_CLIENT).await;
+            let lines = world.lines(1).await;
+            assert!(lines[0].contains(" 200 ") && lines[0].contains("/1 0/0 "), "{lines:?}");
+        });
+    }
+}
+
+/// Streams that were begun go on behind a GOAWAY, and later requests go elsewhere.
+#[test]
+fn a_server_that_goes_away_ends_what_it_has_begun() {
+    let sections = "http-reuse always\n server s1 10.0.1.1:80 proto h2";
+    listen(sections).workers(&[1]).shuffled().seeds(0..6).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(get("/1")).await;
+        let mut origin = End::accept(&mut s1).await;
+        let first = origin.expect_request(&get_at_server("/1"), b"").await;
+        origin.frame(Kind::GoAway, 0, 0, &[0, 0, 0, first as u8, 0, 0, 0, 0]).await;
+        sleep(10).await;
+        two.send(get("/2")).await;
+        let mut other = End::accept(&mut s1).await;
+        let second = other.expect_request(&get_at_server("/2"), b"").await;
+        origin.answer(first, b"one").await;
+        one.expect(answer_at_client("one")).await;
+        origin.expect_end().await;
+        other.answer(second, b"two").await;
+        two.expect(answer_at_client("two")).await;
+        world.forget_log();
+    });
+}
+
+/// As many requests at a time as the server has said, and as large a window.
+#[test]
+fn what_a_server_sets_holds() {
+    let sections = "http-reuse always\n server s1 10.0.1.1:80 proto h2";
+    listen(sections).workers(&[1]).shuffled().seeds(0..6).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(post(1000)).await;
+        let mut origin = End::accept(&mut s1).await;
+        origin.gives = false;
+        let settings = [Setting::MaxConcurrentStreams.bytes(1), Setting::InitialWindowSize.bytes(100)].concat();
+        origin.frame(Kind::Settings, 0, 0, &settings).await;
+        let first = origin.expect_head(&post_at_server(1000)).await;
+        sleep(10).await;
+        one.send(vec![b'x'; 1000]).await;
+        while origin.messages[&first].payload.len() < 100 {
+            origin.step().await;
+        }
+        two.send(get("/2")).await;
+        let mut other = End::accept(&mut s1).await;
+        let second = other.expect_request(&get_at_server("/2"), b"").await;
+        assert_eq!(origin.messages[&first].payload.len(), 100);
+        origin.frame(Kind::WindowUpdate, 0, first, &900_u32.to_be_bytes()).await;
+        origin.expect_request(&post_at_server(1000), &[b'x'; 1000]).await;
+        origin.answer(first, b"one").await;
+        one.expect(answer_at_client("one")).await;
+        other.answer(second, b"two").await;
+        two.expect(answer_at_client("two")).await;
+        world.forget_log();
+    });
+}
+
+/// A table that is smaller than before is told with the next head (RFC 7541, section 4.2): strict decoders insist on that.
+#[test]
+fn a_smaller_table_is_told() {
+    listen("server s1 10.0.1.1:80 proto h2").workers(&[1]).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/1")).await;
+        let mut peer = s1.accept().await;
+        peer.expect(wire::h2::PREFACE).await;
+        let mut frames = Vec::new();
+        for round in 0..3 {
+            loop {
+                let header = FrameHeader::parse(&peer.receive(HEADER_LENGTH).await).unwrap();
+                let payload = peer.receive(header.length).await;
+                if matches!(header.kind, Kind::Headers | Kind::Continuation) {
+                    frames.push((round, header.kind, header.flags, payload == [0x20]));
+                    if header.has(flag::END_HEADERS) {
+                        break;
+                    }
+                }
+            }
+            let mut out = Vec::new();
+            if round == 0 {
+                push_frame(&mut out, Kind::Settings, 0, 0, &Setting::HeaderTableSize.bytes(0));
+            }
+            out.extend(crate::parts::frame(Part::HeadAlone, 2 * round + 1, "HTTP/1.1 204 No Content\r\n\r\n"));
+            peer.send(out).await;
+            client.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+            if round < 2 {
+                client.send(get("/1")).await;
+            }
+        }
+        let expected = [
+            (0, Kind::Headers, 5, false),
+            (1, Kind::Headers, 1, true),
+            (1, Kind::Continuation, 4, false),
+            (2, Kind::Headers, 5, false),
+        ];
+        assert_eq!(frames, expected);
+        world.forget_log();
+    });
+}
+
+/// What stands behind a body arrives, between all versions.
+#[test]
+fn trailers_go_on() {
+    for (client_streams, server_streams) in [(true, true), (true, false), (false, true)] {
+        let proto = if server_streams { " proto h2" } else { "" };
+        listen(&format!("server s1 10.0.1.1:80{proto}")).workers(&[1]).shuffled().seeds(0..6).run(
+            move |world| async move {
+                let mut s1 = Service::at(S1);
+                let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+                let (mut stream, mut plain) = (None, None);
+                if client_streams {
+                    let mut end = End::connect().await;
+                    end.post(1, "POST / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                    end.stream(1, b"up").await;
+                    end.send(Part::HeadAlone, 1, "x-up: 1\r\nhost: evil\r\n\r\n").await;
+                    stream = Some(end);
+                } else {
+                    let mut peer = Peer::connect(WEIR).await;
+                    peer.send(format!("{chunked}2\r\nup\r\n0\r\nX-Up: 1\r\n\r\n")).await;
+                    plain = Some(peer);
+                }
+                if server_streams {
+                    let mut origin = End::accept(&mut s1).await;
+                    let number = origin.expect_request("POST / HTTP/1.1\r\nhost: a\r\n\r\n", b"up").await;
+                    assert_eq!(origin.messages[&number].trailers, "x-up: 1\r\n\r\n");
+                    origin.send(Part::Head, number, "HTTP/1.1 200 OK\r\n\r\n").await;
+                    origin.stream(number, b"down").await;
+                    origin.send(Part::HeadAlone, number, "grpc-status: 0\r\n\r\n").await;
+                    finish(stream, plain).await;
+                } else {
+                    let mut origin = s1.accept().await;
+                    origin.expect("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n").await;
+                    let body = origin.receive_chunked(4096, 0).await;
+                    assert_eq!((body.body, body.trailers), (b"up".to_vec(), vec![("x-up".to_owned(), "1".to_owned())]));
+                    origin.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+                    origin.send("4\r\ndown\r\n0\r\nGrpc-Status: 0\r\n\r\n").await;
+                    finish(stream, plain).await;
+                }
+                world.forget_log();
+            },
+        );
+    }
+}
+
+async fn finish(stream: Option<End>, plain: Option<Peer>) {
+    if let Some(mut end) = stream {
+        let answered = end.message(1).await;
+        assert_eq!((&answered.payload[..], &answered.trailers[..]), (&b"down"[..], "grpc-status: 0\r\n\r\n"));
+    }
+    if let Some(mut peer) = plain {
+        peer.receive_head().await.unwrap();
+        let body = peer.receive_chunked(4096, 0).await;
+        assert_eq!((body.body, body.trailers), (b"down".to_vec(), vec![("grpc-status".to_owned(), "0".to_owned())]));
+    }
+}
+
+/// An idle connection is asked whether its server is there, and closed where it is not.
+#[test]
+fn a_silent_server_is_left_where_it_is_asked() {
+    for answers in [true, false] {
+        let sections = "server s1 10.0.1.1:80 proto h2 idle-ping 2s pool-purge-delay 1h";
+        listen(sections).workers(&[1]).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get("/")).await;
+            let mut origin = End::accept(&mut s1).await;
+            let stream = origin.expect_request(&get_at_server("/"), b"").await;
+            origin.answer(stream, b"ok").await;
+            client.expect(OK_AT_CLIENT).await;
+            if answers {
+                while origin.pings < 4 {
+                    assert!(origin.step().await);
+                }
+                client.send(get("/2")).await;
+                let stream = origin.expect_request(&get_at_server("/2"), b"").await;
+                origin.answer(stream, b"ok").await;
+                client.expect(OK_AT_CLIENT).await;
+            } else {
+                origin.peer.receive_rest().await;
+            }
+            world.forget_log();
+        });
+    }
 }

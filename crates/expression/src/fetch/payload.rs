@@ -134,6 +134,10 @@ pub(super) fn proto_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<
     if context.direction == Direction::Response {
         return None;
     }
+    // What clients of HTTP/2 begin with looks like a request as well.
+    if context.bytes.data.starts_with(wire::h2::PREFACE) {
+        return Some(Value::Bool(true));
+    }
     context.request_head().map(|_| Value::Bool(true))
 }
 
@@ -196,6 +200,8 @@ mod tests {
             ("rdp_cookie", "<none>"),
         ];
         check_rows(&Scene::bytes(b"\x02\0abcdefgh"), &rows);
+        let preface = Scene::bytes(wire::h2::PREFACE);
+        check_rows(&preface, &[("req.proto_http", "1")]);
         let part = Scene { bytes: b"GET / HT".to_vec(), ..Scene::default() };
         let rows = [
             ("req.payload(0,9)", "<incomplete>"),

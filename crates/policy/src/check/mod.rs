@@ -15,7 +15,7 @@ pub use protocol::{Answer, Judgement};
 
 use crate::program::ServerAddress;
 use crate::rule::Action;
-use config::spec::InitialState;
+use config::spec::{InitialState, MuxProtocol};
 use expression::Expression;
 use expression::log_format::LogFormat;
 use live::Observed;
@@ -78,6 +78,9 @@ pub struct ServerCheck {
     pub send_proxy: bool,
     /// `check-via-socks4`.
     pub via_socks4: bool,
+    /// What checks of HTTP speak where a step says nothing else: `check-proto`, else what the server speaks where they go to
+    /// its address. `None`: as the handshake of TLS says.
+    pub protocol: Option<MuxProtocol>,
     /// What tells the idle connections apart that checks may take (`check-reuse-pool`): empty, or made of a name
     /// (`check-pool-conn-name`). `None`: they take none.
     pub reuse: Option<Box<[u8]>>,
@@ -144,6 +147,8 @@ pub struct Connect {
     pub ssl: bool,
     /// The name that its handshake asks for.
     pub sni: Option<Box<str>>,
+    /// What is spoken; `None`: as the server's line or the handshake says.
+    pub protocol: Option<MuxProtocol>,
     /// The protocols that its handshake offers.
     pub alpn: Option<Vec<Vec<u8>>>,
     /// What is said if it fails.

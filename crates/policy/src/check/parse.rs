@@ -6,7 +6,7 @@ use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::address::{self, AddressRules};
 use config::document::Word;
 use config::environment::Environment;
-use config::spec::{AddressSpec, HostSpec, PortSpec};
+use config::spec::{AddressSpec, HostSpec, MuxProtocol, PortSpec};
 use config::text;
 use expression::Expression;
 use expression::log_format::{LogFormat, Purpose};
@@ -204,11 +204,13 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
             "proto" => {
                 let word = words.expect("'proto' expects a MUX protocol as argument.")?;
                 match (word.text.as_str(), is_http) {
-                    ("h1", true) | ("none", false) => {}
-                    ("h2" | "fcgi" | "quic" | "spop", _) => {
+                    ("h1", true) => connect.protocol = Some(MuxProtocol::Http1),
+                    ("h2", true) => connect.protocol = Some(MuxProtocol::Http2),
+                    ("none", false) => {}
+                    ("fcgi" | "quic" | "spop", _) => {
                         return Err(RuleError::at(Some(word), not_yet(&format!("proto {}", word.text))));
                     }
-                    (known @ ("h1" | "none"), _) => {
+                    (known @ ("h1" | "h2" | "none"), _) => {
                         let kind = if is_http { "http-check" } else { "tcp-check" };
                         let message = format!("'proto' : invalid MUX protocol '{known}' for {kind}");
                         return Err(RuleError::at(Some(word), message));

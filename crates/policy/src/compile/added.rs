@@ -1,6 +1,7 @@
 //! Servers and backends that the runtime API adds: made ready as those of the configuration are. Must never wait for a
 //! name to be looked up.
 
+use super::connecting::is_usable;
 use super::{Compiler, ReadFile, Resolver, http};
 use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPort, Tracking, Userlist};
 use crate::registry::Registry;
@@ -67,6 +68,9 @@ pub fn add_server(
         Some(track) => Some(leader(spec, program, proxy, &track.value)?),
         None => None,
     };
+    if written.connecting.protocol.is_some_and(|protocol| !is_usable(protocol, compiled.mode)) {
+        return Err("MUX protocol is not usable for server.".to_owned());
+    }
     written.id = number(program, proxy, &written)?;
     if let Some(guid) = &written.balance.guid {
         let owner = guid_owner(spec, program, guid);

@@ -5,7 +5,7 @@ use super::Compiler;
 use super::names::SpecNames;
 use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, External, Port, ServerCheck, Step};
-use crate::program::{Connecting, ServerAddress, ServerPort};
+use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{
@@ -248,6 +248,11 @@ impl Compiler<'_> {
             port,
             send_proxy: written.send_proxy || (connecting.header.is_some() && !elsewhere),
             via_socks4: written.via_socks4,
+            protocol: match written.protocol.as_ref().map(|protocol| protocol.value.as_str()) {
+                Some("h2") => Some(MuxProtocol::Http2),
+                Some(_) => Some(MuxProtocol::Http1),
+                None => connecting.protocol.filter(|_| !elsewhere),
+            },
             reuse: (written.reuse_pool && !special).then(|| name.unwrap_or_default().into()),
             pace: Pace {
                 steady: interval,
@@ -308,7 +313,7 @@ impl Compiler<'_> {
     /// `check-proto` has to fit what is checked with.
     fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
         let Some(protocol) = &server.check.protocol else { return };
-        if (protocol.value == "h1") != script.unwrap_or(proxy.1).is_http {
+        if (protocol.value != "none") != script.unwrap_or(proxy.1).is_http {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message = format!(
                 "config: backend '{backend}': server '{name}' uses an incompatible MUX protocol for the selected check \

@@ -22,6 +22,11 @@ fn offers_http2(tls: Option<&ServerTls>) -> bool {
     tls.is_some_and(|tls| tls.carries_traffic && tls.client.offers(b"h2"))
 }
 
+/// Whether a protocol fits a mode: bytes are no messages, and messages more than bytes.
+pub(super) fn is_usable(protocol: MuxProtocol, mode: Mode) -> bool {
+    (mode == Mode::Http) == (protocol != MuxProtocol::None)
+}
+
 impl Compiler<'_> {
     /// `head` stands in front of what is wrong: `'server b/s' : `.
     pub(super) fn connecting(
@@ -55,12 +60,17 @@ impl Compiler<'_> {
         let keepalive = proxy.connecting.keepalive;
         // Connections with different names in their handshakes are different.
         let name = self.connection_name(written, server.span, names, head);
+        let negotiates = written.protocol.is_none() && offers_http2(tls.as_deref());
         let sni = || tls.as_ref().filter(|tls| tls.carries_traffic).and_then(|tls| tls.sni.clone());
         Connecting {
             varies,
             name: name.or_else(sni),
             protocol: written.protocol,
-            negotiates: written.protocol.is_none() && offers_http2(tls.as_deref()),
+            negotiates,
+            websockets: written.websockets.or_else(|| {
+                let offers_both = negotiates && tls.as_deref().is_some_and(|tls| tls.client.offers(b"http/1.1"));
+                offers_both.then_some(MuxProtocol::Http1)
+            }),
             idle_ping: written.idle_ping.map(Duration::from_millis),
             tls,
             source,
@@ -83,10 +93,11 @@ impl Compiler<'_> {
         }
     }
 
-    /// Bytes are no messages, and messages more than bytes.
+    /// The protocol of a server has to be one of its proxy's mode.
     fn usable_with(&mut self, proxy: &ProxySpec, server: &ServerSpec) {
-        let Some(protocol) = server.connecting.protocol else { return };
-        if (proxy.mode == Mode::Http) == (protocol == MuxProtocol::None) {
+        if let Some(protocol) = server.connecting.protocol
+            && !is_usable(protocol, proxy.mode)
+        {
             let message = format!(
                 "backend '{}' : MUX protocol '{}' is not usable for server '{}' at [{}].",
                 proxy.name.value,

@@ -69,22 +69,29 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
     }
 }
 
-/// What clients and servers of HTTP/2 are granted. The window that nobody has written is that of the protocol (RFC 9113,
-/// section 6.9.2).
-pub(super) fn http2(written: &Http2TuneSpec) -> (Http2Limits, Http2Limits) {
+/// What clients and servers of HTTP/2 are granted.
+pub(super) fn http2(written: &Http2TuneSpec, bufsize: usize) -> (Http2Limits, Http2Limits) {
     /// Where the limit is lifted: as many as numbers of a connection allow would let one client take all memory.
     const UNLIMITED: u32 = 10_000;
-    let limits = |window: Option<u32>, streams: Option<u32>, total: u32| {
+    let buffer = u32::try_from(bufsize).unwrap_or(u32::MAX).min(1 << 20);
+    let limits = |window: Option<u32>, shared: Option<u32>, streams: Option<u32>, total: u32| {
         let streams = streams.or(written.streams).unwrap_or(100);
         Http2Limits {
-            window: window.or(written.window).unwrap_or(65_535),
+            window: window.or(written.window).unwrap_or(buffer),
+            shared_window: shared.unwrap_or(100 * buffer),
             streams: if streams == 0 { UNLIMITED } else { streams } as usize,
             total,
+            extends: !written.conceals_websockets,
             table_size: written.table_size.unwrap_or(4096) as usize,
         }
     };
-    let clients = limits(written.client_window, written.client_streams, written.total_streams.unwrap_or(0));
-    (clients, limits(written.server_window, written.server_streams, 0))
+    let clients = limits(
+        written.client_window,
+        written.client_buffers,
+        written.client_streams,
+        written.total_streams.unwrap_or(0),
+    );
+    (clients, limits(written.server_window, written.server_buffers, written.server_streams, 0))
 }
 
 #[cfg(test)]

@@ -380,10 +380,10 @@ impl<'a> Compiler<'a> {
     fn global(&mut self, spec: &Spec, limits: &Limits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
-        let (http2, http2_servers) = http::http2(&tune.http2);
         let worked_out = limits.work_out(spec);
         // HAProxy rounds up to multiples of 16 on 64-bit machines.
         let bufsize = (tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16);
+        let (http2, http2_servers) = http::http2(&tune.http2, bufsize);
         let share = |percent: u32| worked_out.descriptors * u64::from(percent) / 100;
         Global {
             maxconn: worked_out.maxconn,

@@ -19,6 +19,8 @@ pub struct Connecting {
     pub protocol: Option<MuxProtocol>,
     /// What is spoken is what the handshake of TLS agrees on.
     pub negotiates: bool,
+    /// `ws`: what is spoken for requests of websockets; `None`: the same.
+    pub websockets: Option<MuxProtocol>,
     /// `idle-ping`: how often an idle connection is asked whether its server is there.
     pub idle_ping: Option<Duration>,
     /// `ssl`, `check-ssl`: how they are secured.

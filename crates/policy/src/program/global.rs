@@ -10,10 +10,14 @@ use std::time::Duration;
 pub struct Http2Limits {
     /// Bytes of payload that a stream may send before it is told of more.
     pub window: u32,
+    /// Bytes of payload that may wait on a connection beyond that.
+    pub shared_window: u32,
     /// Streams at a time on a connection.
     pub streams: usize,
     /// Streams in all on a connection; 0: no limit.
     pub total: u32,
+    /// It is told that it may ask for other protocols.
+    pub extends: bool,
     /// Bytes of fields that blocks may refer to.
     pub table_size: usize,
 }

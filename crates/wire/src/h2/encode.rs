@@ -3,7 +3,7 @@
 use super::fields::is_of_connection;
 use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
 use super::hpack::Writer;
-use crate::h1::{Edits, Output, Overflow, write_decimal};
+use crate::h1::{self, Edits, Output, Overflow, write_decimal};
 use crate::http::{Fields, Framing, Head, Method, Name};
 
 /// What a block takes on top of the text of its head: the status, a length, and what integers need.
@@ -70,7 +70,10 @@ fn write(
 }
 
 fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    // What asks for an upgrade in HTTP/1 (RFC 8441, section 5).
+    let protocol = if head.upgrade { upgrade(head) } else { None };
     match head.known_method() {
+        _ if protocol.is_some() => writer.named(2, b"CONNECT")?,
         Method::Get => writer.indexed(2)?,
         Method::Post => writer.indexed(3)?,
         _ => writer.named(2, head.method())?,
@@ -87,9 +90,10 @@ fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()
             b"https" => writer.indexed(7)?,
             scheme => writer.named(6, scheme)?,
         }
-        has_authority = parts.is_some();
-        if let Some(parts) = &parts {
-            writer.named(1, host.unwrap_or(parts.authority))?;
+        let authority = parts.as_ref().map(|parts| parts.authority).or(host.filter(|_| protocol.is_some()));
+        has_authority = authority.is_some();
+        if let Some(authority) = authority {
+            writer.named(1, host.unwrap_or(authority))?;
         }
         match parts.map_or(target, |parts| parts.path) {
             b"" if head.known_method() == Method::Options => writer.named(4, b"*")?,
@@ -98,6 +102,9 @@ fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()
             path => writer.named(4, path)?,
         }
     }
+    if let Some(protocol) = protocol {
+        writer.field(b":protocol", protocol)?;
+    }
     for field in &head.fields.list {
         match field.name {
             name if is_of_connection(name) => {}
@@ -105,6 +112,7 @@ fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()
             Name::Te if !head.fields.value_of(field).eq_ignore_ascii_case(b"trailers") => {}
             Name::ContentLength => {}
             Name::Other if head.fields.name_of(field) == b"http2-settings" => {}
+            Name::Other if protocol.is_some() && head.fields.name_of(field) == b"sec-websocket-key" => {}
             _ => writer.field(head.fields.name_of(field), head.fields.value_of(field))?,
         }
     }
@@ -115,6 +123,8 @@ fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()>
     let status = head.status();
     match status {
         200 => writer.indexed(8)?,
+        // The other protocol begins (RFC 8441, section 5).
+        101 => writer.indexed(8)?,
         204 => writer.indexed(9)?,
         206 => writer.indexed(10)?,
         304 => writer.indexed(11)?,
@@ -135,11 +145,20 @@ fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()>
                 writer.named(28, value)?;
             }
             Name::ContentLength => {}
+            Name::Other if status == 101 && head.fields.name_of(field) == b"sec-websocket-accept" => {}
             _ => writer.field(head.fields.name_of(field), value)?,
         }
     }
     let framing = if status == 204 { Framing::None } else { edits.framing };
     finish(&Edits { framing, ..*edits }, writer)
+}
+
+/// The protocol that a request for an upgrade goes over to: websockets where they are among those that it names, else the
+/// first one.
+fn upgrade(head: &Head) -> Option<&[u8]> {
+    let named = || head.all(b"upgrade").flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let websocket = named().find(|name| name.eq_ignore_ascii_case(b"websocket"));
+    websocket.or_else(|| named().next()).filter(|name| h1::is_token(name))
 }
 
 /// Writes what is no field of the head.
@@ -198,7 +217,6 @@ fn frame(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1;
     use crate::h2::Decoder;
 
     fn write(head: &Head, framing: Framing) -> String {
@@ -271,6 +289,11 @@ mod tests {
             (
                 "PUT ftp://q?z HTTP/1.1\r\nHost: q\r\nTransfer-Encoding: chunked\r\n\r\n",
                 "Headers 4 |:method: PUT|:scheme: ftp|:authority: q|:path: /?z",
+            ),
+            (
+                "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x, websocket\r\n\
+                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+                "Headers 4 |:method: CONNECT|:scheme: https|:authority: a|:path: /ws|:protocol: websocket",
             ),
             ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "Headers 4 |:method: CONNECT|:authority: a:443"),
         ];

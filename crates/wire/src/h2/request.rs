@@ -13,6 +13,8 @@ pub struct RequestReader<'h> {
     cookies: Vec<u8>,
     /// Room that the fields have left.
     room: usize,
+    /// Clients were told that they may ask for other protocols (RFC 8441, section 3).
+    extends: bool,
     malformed: bool,
     too_large: bool,
     /// A field of the message was seen: no pseudo-header may follow.
@@ -26,6 +28,7 @@ struct Pseudo {
     scheme: Option<Vec<u8>>,
     authority: Option<Vec<u8>>,
     path: Option<Vec<u8>>,
+    protocol: Option<Vec<u8>>,
 }
 
 /// What a head turned out to be.
@@ -40,11 +43,12 @@ pub enum Outcome {
 }
 
 impl<'h> RequestReader<'h> {
-    /// Begins with an empty head, whose fields may have `room` bytes.
-    pub fn new(head: &'h mut Head, room: usize) -> Self {
+    /// Begins with an empty head, whose fields may have `room` bytes. `extends`: extended CONNECT was announced (RFC 8441,
+    /// section 3).
+    pub fn new(head: &'h mut Head, room: usize, extends: bool) -> Self {
         head.clear();
         let pseudo = Pseudo::default();
-        Self { head, pseudo, cookies: Vec::new(), room, malformed: false, too_large: false, has_fields: false }
+        Self { head, pseudo, cookies: Vec::new(), room, extends, malformed: false, too_large: false, has_fields: false }
     }
 
     /// Takes the next field. What is wrong with it shows at the end: the rest of the block has to be read all the same.
@@ -72,7 +76,7 @@ impl<'h> RequestReader<'h> {
             b":scheme" => &mut self.pseudo.scheme,
             b":authority" => &mut self.pseudo.authority,
             b":path" => &mut self.pseudo.path,
-            // Extended CONNECT is not announced (RFC 8441, section 3).
+            b":protocol" if self.extends => &mut self.pseudo.protocol,
             _ => return false,
         };
         place.replace(value.to_vec()).is_none()
@@ -120,6 +124,12 @@ impl<'h> RequestReader<'h> {
             head.append(b"cookie", &cookies);
         }
         start_line(head, &pseudo, accept_unsafe)?;
+        if pseudo.protocol.is_some() || head.known_method() == Method::Connect {
+            // What follows is no body.
+            head.fields.remove_known(Name::ContentLength);
+            head.framing = Framing::None;
+            return Ok(Outcome::Request);
+        }
         let length = h1::content_length(&mut head.fields).map_err(|_| Malformed)?;
         head.framing = match (alone, length) {
             (true, None) => Framing::None,
@@ -129,9 +139,6 @@ impl<'h> RequestReader<'h> {
             // The end of a stream's payload needs no coding; it becomes chunks where there are no streams.
             (false, None) => Framing::Chunked,
         };
-        if head.known_method() == Method::Connect {
-            head.fields.remove_known(Name::ContentLength);
-        }
         Ok(Outcome::Request)
     }
 }
@@ -140,7 +147,11 @@ impl<'h> RequestReader<'h> {
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
     let method = pseudo.method.as_deref().filter(|method| h1::is_token(method)).ok_or(Malformed)?;
     let authority = pseudo.authority.as_deref();
-    head.set_method(method);
+    if let Some(protocol) = &pseudo.protocol {
+        extend(head, method, protocol)?;
+    } else {
+        head.set_method(method);
+    }
     head.set_version(Version::Http11, b"HTTP/2.0");
     if head.known_method() == Method::Connect {
         // An authority and nothing else (RFC 9113, section 8.5).
@@ -172,6 +183,18 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)
 }
 
+/// A request for another protocol on its stream is one for an upgrade in HTTP/1 (RFC 8441, sections 4 and 5).
+fn extend(head: &mut Head, method: &[u8], protocol: &[u8]) -> Result<(), Malformed> {
+    if method != b"CONNECT" || !h1::is_token(protocol) || protocol.eq_ignore_ascii_case(b"h2c") {
+        return Err(Malformed);
+    }
+    head.set_method(b"GET");
+    head.append(b"connection", b"upgrade");
+    head.append(b"upgrade", protocol);
+    head.upgrade = true;
+    Ok(())
+}
+
 fn set_host(head: &mut Head, authority: &[u8]) {
     head.fields.remove_known(Name::Host);
     head.prepend(b"host", authority);
@@ -188,8 +211,12 @@ mod tests {
 
     /// The head of fields that are written as lines, as it would go to a server of HTTP/1.
     fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
+        read_as(lines, alone, true)
+    }
+
+    fn read_as(lines: &str, alone: bool, extends: bool) -> Result<String, Malformed> {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, 1000);
+        let mut reader = RequestReader::new(&mut head, 1000, extends);
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
             reader.field(name.as_bytes(), &value.as_bytes()[2..]);
@@ -234,10 +261,11 @@ mod tests {
             (GET.replace("a.b", "a.b:81"), true, "http://a.b:81/x|GET /x HTTP/1.1|host: a.b:81||"),
             (":method: GET\n:scheme: https\n:path: /x?y\nhost: c".into(), true, "/x?y|GET /x?y HTTP/1.1|host: c||"),
             (":method: OPTIONS\n:scheme: http\n:path: *\n:authority: a".into(), true, "*|OPTIONS * HTTP/1.1|host: a||"),
+            (":method: CONNECT\n:authority: a:443".into(), false, "a:443|CONNECT a:443 HTTP/1.1|host: a||"),
             (
-                ":method: CONNECT\n:authority: a:443".into(),
+                GET.replace("GET", "CONNECT") + ":protocol: websocket\nx-y: 1",
                 false,
-                "a:443|CONNECT a:443 HTTP/1.1|host: a|transfer-encoding: chunked||",
+                "http://a.b/x|GET /x HTTP/1.1|host: a.b|x-y: 1|connection: upgrade|upgrade: websocket||",
             ),
             (with(&format!("x: {}", "v".repeat(1000))), true, "431"),
         ];
@@ -266,6 +294,9 @@ mod tests {
             with("x: 1\n:scheme: http"),
             with(":status: 200"),
             with(":protocol: websocket"),
+            GET.replace("GET", "CONNECT") + ":protocol: h2c",
+            GET.replace("GET", "CONNECT") + ":protocol: a b",
+            ":method: CONNECT\n:authority: a\n:protocol: x".to_owned(),
             with("content-length: 1"),
             with("content-length: 0\ncontent-length: 1"),
             with("content-length: +0"),
@@ -290,5 +321,7 @@ mod tests {
         for lines in rows {
             assert_eq!(read(lines, true), Err(Malformed), "{lines:?}");
         }
+        let extended = GET.replace("GET", "CONNECT") + ":protocol: websocket";
+        assert_eq!(read_as(&extended, false, false), Err(Malformed), "it was not announced");
     }
 }

@@ -269,6 +269,15 @@ impl Head {
         self.line = Span::default();
     }
 
+    /// An answer by which another protocol begins on a stream, as HTTP/1 has it: `101` with the upgrade to `protocol` (RFC
+    /// 8441, section 5).
+    pub fn switch_protocols(&mut self, protocol: &[u8]) {
+        self.set_status(101, b"");
+        self.append(b"connection", b"upgrade");
+        self.append(b"upgrade", protocol);
+        (self.upgrade, self.framing) = (true, Framing::None);
+    }
+
     /// The version that counts, and how the sender names its own.
     pub(crate) fn set_version(&mut self, version: Version, text: &[u8]) {
         self.version = version;

@@ -1,6 +1,6 @@
 //! Multiplexers: HTTP/1 glitches, HTTP/2 (section 3.2).
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, not_yet, supported, tune, tuning};
 use crate::document::Line;
 use crate::keyword::argument::lenient;
 
@@ -21,7 +21,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "Frames handled in a row on a server connection; Weir's turns are bounded by time.",
     ),
-    tuning("tune.h2.be.rxbuf", "<size>", "Receive buffers of a server connection; each stream has its window."),
+    supported(
+        "tune.h2.be.rxbuf",
+        "<size>",
+        "Receive buffers that streams of a server connection share.",
+        server_buffers,
+    ),
     not_yet("tune.h2.fe.glitches-threshold", "<number>", "Oddities after which an HTTP/2 client connection is closed."),
     supported("tune.h2.fe.initial-window-size", "<number>", "Window announced to HTTP/2 clients.", client_window),
     supported(
@@ -46,7 +51,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Streams in all after which a client connection is closed.",
         total_streams,
     ),
-    tuning("tune.h2.fe.rxbuf", "<size>", "Receive buffers of a client connection; each stream has its window."),
+    supported(
+        "tune.h2.fe.rxbuf",
+        "<size>",
+        "Receive buffers that streams of a client connection share.",
+        client_buffers,
+    ),
     supported("tune.h2.header-table-size", "<number>", "Size of the dynamic header table.", table_size),
     supported("tune.h2.initial-window-size", "<number>", "Window announced on both sides.", window),
     not_yet("tune.h2.log-errors", "{ none | connection | stream }", "Which HTTP/2 errors are logged."),
@@ -82,6 +92,14 @@ fn client_window(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn server_window(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.http2.server_window = positive(context, line);
+}
+
+fn client_buffers(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.http2.client_buffers = tune::size(context, line);
+}
+
+fn server_buffers(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.http2.server_buffers = tune::size(context, line);
 }
 
 fn server_streams(context: &mut GlobalContext<'_>, line: &Line) {

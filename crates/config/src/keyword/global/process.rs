@@ -74,7 +74,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Time over which a soft stop spreads the closing of idle connections.",
         lifetime::close_spread_time,
     ),
-    not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
+    supported(
+        "h2-workaround-bogus-websocket-clients",
+        "",
+        "Does not announce websockets over HTTP/2.",
+        bogus_websocket_clients,
+    ),
     not_yet(
         "harden.reject-privileged-ports.quic",
         "{ on | off }",
@@ -117,6 +122,12 @@ fn external_check(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn flag(context: &mut GlobalContext<'_>, line: &Line) -> bool {
     !context.report.too_many(line, 1, line.keyword())
+}
+
+fn bogus_websocket_clients(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.tune.http2.conceals_websockets = true;
+    }
 }
 
 fn dns_accept_family(context: &mut GlobalContext<'_>, line: &Line) {

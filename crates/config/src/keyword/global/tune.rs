@@ -252,7 +252,7 @@ fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a W
 }
 
 /// A size in bytes; HAProxy keeps it in 32 bits.
-fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
+pub(super) fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
     let word = argument(context, line)?;
     match units::size(&word.text, u64::from(i32::MAX.unsigned_abs())) {
         Ok(value) => u32::try_from(value).ok(),

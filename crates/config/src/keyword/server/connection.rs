@@ -207,11 +207,11 @@ fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
     }
 }
 
-/// A websocket goes to the server in the one protocol that there is.
 fn websockets(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value.map(|word| word.text.as_str()) {
-        Some("auto" | "h1") => {}
-        Some("h2") => context.not_yet("ws h2", keyword.span),
+        Some("auto") => context.draft.connecting.websockets = None,
+        Some("h1") => context.draft.connecting.websockets = Some(MuxProtocol::Http1),
+        Some("h2") => context.draft.connecting.websockets = Some(MuxProtocol::Http2),
         _ => {
             let span = value.map_or(keyword.span, |word| word.span);
             context.error(span, "'ws' has to be 'auto', 'h1' or 'h2'.");

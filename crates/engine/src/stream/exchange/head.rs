@@ -20,6 +20,7 @@ use crate::stream::dispatch::trailers;
 use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::sticking;
+use crate::stream::websocket;
 use crate::stream::{metrics, tracking};
 
 /// Heads that are read before other connections are served.
@@ -156,6 +157,7 @@ impl Exchange<'_> {
         match self.down.parse(&self.upstream, method, &self.terms.limits, &mut facts.response) {
             Found::Invalid => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Interim => {}
+            Found::Final if facts.request.upgrade => return self.judge_upgrade(facts),
             found => return Ok(found),
         }
         self.interim += 1;
@@ -176,6 +178,25 @@ impl Exchange<'_> {
         facts.response.clear();
         metrics::interim(self.session, facts);
         Ok(Found::Interim)
+    }
+
+    /// The answer to a request for an upgrade, whichever version it came by.
+    fn judge_upgrade(&self, facts: &mut Facts) -> Result<Found, End> {
+        let is_stream = self.upstream.is_stream();
+        match facts.response.status() {
+            200..300 if is_stream => websocket::complete(&facts.request, &mut facts.response),
+            // As HAProxy: what is still to come of the request would be taken for what follows the switch.
+            101 if self.upload != Upload::Done => return failed(Cause::Proxy, Phase::Headers, 502),
+            101 => {
+                let client_judges = self.client.conn.is_connection();
+                let accepts_unsafe = self.terms.limits.accept_unsafe;
+                if !accepts_unsafe && !websocket::is_accepted(&facts.request, &facts.response, client_judges) {
+                    return failed(Cause::Proxy, Phase::Headers, 502);
+                }
+            }
+            _ => {}
+        }
+        Ok(Found::Final)
     }
 
     /// Takes notice of an answer before rules look at it.

@@ -6,6 +6,7 @@ use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::services::ServiceRow;
 use config::keyword::rule::HTTP_REQUEST;
+use config::spec::MuxProtocol;
 use config::text::to_bytes;
 
 /// Every action of the family.
@@ -28,7 +29,7 @@ pub enum Final {
     /// No further rule of the set counts.
     Allow,
     /// No further rule of the set counts, and the connection goes on in HTTP mode.
-    SwitchMode,
+    SwitchMode(Option<MuxProtocol>),
     /// The connection is closed without an answer.
     Reject,
     /// The connection to the server is closed; what has come goes on.

@@ -3,7 +3,7 @@
 
 use super::{Action, Final, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
-use config::spec::ProxyKind;
+use config::spec::{MuxProtocol, ProxyKind};
 use expression::Expression;
 use expression::sample::{Context, Type, Value, cast};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -108,17 +108,15 @@ fn switch_mode(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, R
         words.take();
         let protocol = words.expect(&format!("{what}: 'proto' expects a protocol as argument."))?;
         match protocol.text.as_str() {
-            "h1" => {}
-            "h2" => {
-                return Err(RuleError::at(Some(protocol), format!("{what}: 'proto h2' is not supported yet by Weir.")));
-            }
+            "h1" => return ending(Final::SwitchMode(Some(MuxProtocol::Http1))),
+            "h2" => return ending(Final::SwitchMode(Some(MuxProtocol::Http2))),
             other => {
                 let message = format!("{what}: 'proto' expects a valid MUX protocol, if specified (got '{other}')");
                 return Err(RuleError::at(Some(protocol), message));
             }
         }
     }
-    ending(Final::SwitchMode)
+    ending(Final::SwitchMode(None))
 }
 
 fn set_end(words: &mut Words<'_>, parsing: &Parsing<'_>, end: End) -> Result<Action, RuleError> {

@@ -1,0 +1,100 @@
+//! A server's connection for one request after the other, moved by whoever asks: checks have no task for it. Must never choose
+//! what is asked.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use wire::h1::{Edits, Limits, Overflow};
+use wire::h2;
+use wire::http::{Head, Method};
+
+use super::{Request, Requests, ServerConnection, Terms};
+use crate::flow::{ByteSink, ByteSource};
+use crate::found::Found;
+use crate::transport::Transport;
+
+/// A connection that carries one request at a time.
+pub struct Solo {
+    connection: ServerConnection,
+    requests: Requests,
+    request: Option<Request>,
+    /// What was not written yet of the request.
+    head: Buffer,
+    body: Buffer,
+}
+
+impl Solo {
+    /// Begins on a transport that stands.
+    pub fn new(transport: Transport, terms: Terms) -> Self {
+        let (connection, requests) = ServerConnection::new(transport, terms);
+        Self { connection, requests, request: None, head: Buffer::empty(), body: Buffer::empty() }
+    }
+
+    /// Begins a request, in the place of the one before. False: the connection takes none any more.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn ask(&mut self, head: &Head, body: &[u8]) -> Result<bool, Overflow> {
+        self.request = None;
+        self.request = self.requests.begin();
+        (self.head, self.body) = (rt::buffer(), Buffer::with_capacity(body.len()));
+        let edits = Edits { framing: head.framing, version: head.version(), ..Edits::default() };
+        h2::encode_request(0, head, &edits, &mut self.head)?;
+        if !self.body.push(body) {
+            return Err(Overflow);
+        }
+        Ok(self.request.is_some())
+    }
+
+    /// Moves what can be moved, of the request and of the connection. Whether it has ended shows in the request.
+    fn advance(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        // Twice: what the connection has brought may let the request go on, and what that has left goes out.
+        for _ in 0..2 {
+            if let Some(request) = &mut self.request
+                && !(self.head.is_empty() && self.body.is_empty())
+                && let Poll::Ready(written) = request.poll_write(cx, &mut self.head, &mut self.body, false)
+            {
+                written?;
+                if self.head.is_empty() && self.body.is_empty() {
+                    request.complete(None);
+                }
+            }
+            if self.connection.poll(cx).is_ready() {
+                self.requests.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ready when the request has gone out as far as it can: what is left follows with the answer.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.advance(cx)?;
+        if self.head.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// Ready with a head of the answer; [`Found::Part`]: there will be none.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, method: Method, limits: &Limits, head: &mut Head) -> Poll<Found> {
+        let ended = self.advance(cx).is_err();
+        let Some(request) = self.request.as_ref().filter(|_| !ended) else { return Poll::Ready(Found::Part) };
+        if std::task::ready!(request.poll_head(cx)) {
+            return Poll::Ready(request.take_head(method, limits, head));
+        }
+        Poll::Ready(Found::Part)
+    }
+
+    /// Reads payload of the answer; 0 is its end.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        self.advance(cx)?;
+        match &mut self.request {
+            Some(request) => request.poll_read(cx, buffer),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Checks over HTTP/2 (configuration manual, "check-proto", "http-check connect proto"): when they go by it, and how a request of a
+//! check and its answer do. Must never judge an answer.
+
+use std::io;
+
+use base::buffer::Buffer;
+use conn::exchange::Found;
+use conn::h2::{Solo, Terms};
+use live::health::CheckStatus;
+use policy::check::{Connect, Expect};
+use policy::program::MuxProtocol;
+use wire::h1::{self, Parse, Scan};
+use wire::http::{Framing, Head, Method};
+
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
+use super::words;
+
+impl Course<'_> {
+    /// What a connection has to speak; `None`: what its handshake agrees on.
+    pub(super) fn protocol(&self, connect: &Connect) -> Option<MuxProtocol> {
+        match connect.protocol {
+            None if connect.default => self.own.protocol,
+            written => written,
+        }
+    }
+
+    /// A connection stands: it goes on in HTTP/2 where that is what it speaks.
+    pub(super) fn choose_protocol(&mut self, connect: &Connect) {
+        let facts = self.stream.as_ref().and_then(|stream| stream.tls_facts());
+        let agreed = facts.and_then(|facts| facts.alpn.as_deref()) == Some(b"h2");
+        let speaks = self.protocol(connect).map_or(agreed, |protocol| protocol == MuxProtocol::Http2);
+        if !self.check.is_http || !speaks {
+            return;
+        }
+        let global = &self.generation.program.global;
+        let terms = Terms { extends: false, max_head: global.bufsize, ..Terms::default() };
+        // It is of no use to those who want one of HTTP/1.
+        self.keep_alone();
+        self.spare = None;
+        self.solo = self.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
+    }
+
+    /// Sends a request that is written as one of HTTP/1.
+    pub(super) async fn ask(&mut self, mut solo: Box<Solo>, text: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
+        self.input.clear();
+        self.ended = false;
+        let mut head = Head::new();
+        let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
+        let begun = match parsed {
+            Ok(Parse::Complete { consumed }) => solo.ask(&head, text.get(consumed..).unwrap_or_default()),
+            _ => Err(h1::Overflow),
+        };
+        let failed = |info: String| Err(Outcome::new(CheckStatus::SocketError, info));
+        if begun != Ok(true) {
+            return failed(words::at_send(self, comment));
+        }
+        let sent = self.within(|cx| solo.poll_send(cx)).await;
+        self.solo = Some(solo);
+        match sent {
+            Waited::Done(Ok(())) => {
+                self.count(|protocol| &protocol.sent, text.len());
+                Ok(())
+            }
+            Waited::Done(Err(error)) => failed(words::of_system(&error) + &words::at_send(self, comment)),
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
+        }
+    }
+
+    /// Reads the head of an answer; interim ones are passed over.
+    pub(super) async fn read_head_from(&mut self, mut solo: Box<Solo>, expect: &Expect) -> Result<Head, Outcome> {
+        let limits = self.head_limits();
+        let method = if self.asked_head { Method::Head } else { Method::Get };
+        loop {
+            let mut head = Head::new();
+            match self.within(|cx| solo.poll_head(cx, method, &limits, &mut head)).await {
+                Waited::Done(Found::Interim) => {}
+                Waited::Done(Found::Final) => {
+                    self.solo = Some(solo);
+                    // Payload comes as it is, up to the end of its stream.
+                    if head.framing != Framing::None {
+                        head.framing = Framing::UntilClose;
+                    }
+                    return Ok(head);
+                }
+                Waited::Done(Found::Part | Found::Invalid) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, String::new()));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+            }
+        }
+    }
+
+    /// Receives payload.
+    pub(super) async fn receive_from(&mut self, mut solo: Box<Solo>) -> Waited<io::Result<()>> {
+        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        if input.capacity() == 0 {
+            input = rt::buffer();
+        }
+        let read = self.within(|cx| solo.poll_read(cx, &mut input)).await;
+        (self.input, self.solo) = (input, Some(solo));
+        match read {
+            Waited::Done(Ok(count)) => {
+                self.ended |= count == 0;
+                self.count(|protocol| &protocol.received, count);
+                Waited::Done(Ok(()))
+            }
+            Waited::Done(Err(error)) => Waited::Done(Err(error)),
+            Waited::Expired => Waited::Expired,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Tunnels that requests open: CONNECT, and upgrades to other protocols (RFC 9110, sections 7.8 and 9.3.6). Must never look at what
+//! goes through them.
+
+use base::buffer::Buffer;
+use conn::duplex::Duplex;
+use conn::link::Link;
+use policy::program::Proxy;
+use wire::http::{Head, Method};
+
+use crate::session::Session;
+use crate::stream::http::Client;
+use crate::stream::{conclude, filter, tcp};
+use crate::worker::{SharedFacts, Slot};
+
+/// Whether what follows a request is no body where its server agrees.
+pub fn is_asked(request: &Head) -> bool {
+    request.upgrade || request.known_method() == Method::Connect
+}
+
+/// Carries a tunnel until both sides have closed.
+pub async fn carry(
+    session: &Session,
+    client: &mut Client,
+    backend: &Proxy,
+    facts: SharedFacts,
+    (slot, mut link): (Slot, Link),
+    (head, server_input): (Buffer, Buffer),
+) {
+    let input = client.conn.take_received();
+    if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
+        filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
+        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
+        let outcome =
+            tcp::carry(duplex, &mut client.conn, &mut link.carrier, &mut client.timer, &limits, (session, &facts))
+                .await;
+        facts.borrow_mut().outcome = outcome;
+    }
+    drop(link);
+    facts.borrow_mut().attempts.counts = Some(slot.release());
+    conclude::conclude(session, facts);
+}
