@@ -4,6 +4,7 @@
 mod about;
 pub mod behind;
 pub mod carrier;
+pub mod client;
 pub mod downstream;
 pub mod duplex;
 pub mod exchange;

@@ -9,6 +9,7 @@ pub mod frontends;
 pub mod generation;
 pub mod handshake;
 pub mod host;
+pub mod http_client;
 pub mod listener;
 pub mod orders;
 pub mod outgoing;

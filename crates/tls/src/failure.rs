@@ -33,6 +33,20 @@ impl From<Refused> for Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotTls => f.write_str("the peer does not speak TLS"),
+            Self::UnknownName => f.write_str("no certificate for that name"),
+            Self::Handshake(error) => error.fmt(f),
+            Self::Record(_) => f.write_str("invalid record"),
+            Self::Message => f.write_str("invalid message after the handshake"),
+            Self::Keys => f.write_str("unknown kind of keys"),
+            Self::Alert(number) => write!(f, "alert {number}"),
+        }
+    }
+}
+
 /// What a failure is about, as far as it is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {

@@ -3,8 +3,9 @@
 use crate::document::Word;
 
 use super::{
-    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, GlobalTlsSpec, KeptSpec, LifetimeSpec, ListenerTuneSpec, LogSpec,
-    MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec, LifetimeSpec,
+    ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec,
+    UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -78,6 +79,8 @@ pub struct GlobalSpec {
     pub runtime: RuntimeSpec,
     /// `set-var` and `set-var-fmt`, in order.
     pub variables: Vec<SetVariableSpec>,
+    /// The internal HTTP client.
+    pub http_client: HttpClientSpec,
     /// What holds for HTTP everywhere.
     pub http: GlobalHttpSpec,
     /// The `tune.*` keywords that have an effect.

@@ -10,6 +10,7 @@ mod defaults;
 mod filter;
 mod global;
 mod http;
+mod http_client;
 mod kept;
 mod lifetime;
 mod limits;
@@ -53,6 +54,7 @@ pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
     RestrictNames, StatusCodes,
 };
+pub use http_client::HttpClientSpec;
 pub use kept::{KeptSpec, StateFileSpec, StateSource};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};

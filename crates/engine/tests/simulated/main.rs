@@ -26,6 +26,7 @@ mod h2;
 mod half_close;
 mod health;
 mod hedging;
+mod http_client;
 mod http_options;
 mod inspecting;
 mod maxconn;

@@ -12,6 +12,7 @@ mod filter;
 mod forwarded;
 mod frontend;
 mod http;
+mod http_client;
 mod limits;
 mod listening;
 mod log;
@@ -178,6 +179,7 @@ pub fn compile(
     compiler.tell_of_shared_addresses(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
+    let http_client = compiler.http_client(&spec.global, &resolvers);
     let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
@@ -202,6 +204,7 @@ pub fn compile(
         log_forwards,
         profiles,
         resolvers,
+        http_client,
         peers,
         userlists,
         namespaces,

@@ -32,7 +32,7 @@ const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
 /// What a bundle has behind its name, one for each kind of key.
 const BUNDLE: [&str; 2] = [".rsa", ".ecdsa"];
 /// The roots of the system, where distributions keep them.
-const SYSTEM_ROOTS: [&str; 3] =
+pub(super) const SYSTEM_ROOTS: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// What was loaded so far: a file is read once, however many lines name it.
@@ -504,7 +504,7 @@ fn mark_default(entries: &mut [Entry]) {
 }
 
 /// The name of a file that is written as `name`.
-fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> String {
+pub(super) fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> String {
     if name.starts_with('/') {
         return name.to_owned();
     }
@@ -516,7 +516,7 @@ fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> String {
 }
 
 /// What the system says, without its number.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

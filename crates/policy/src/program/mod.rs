@@ -9,6 +9,7 @@ mod errors;
 mod filter;
 mod global;
 mod http;
+mod http_client;
 mod lent;
 mod limits;
 mod listening;
@@ -34,6 +35,7 @@ pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, Http2Limits, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
+pub use http_client::HttpClient;
 pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
@@ -76,6 +78,8 @@ pub struct Program {
     pub profiles: Box<[LogProfile]>,
     /// Name servers, by section.
     pub resolvers: Vec<Resolvers>,
+    /// What requests of the process itself are sent with.
+    pub http_client: HttpClient,
     /// Instances that share stick tables, by section.
     pub peers: Vec<Arc<Peers>>,
     /// Users, by list.

@@ -12,6 +12,7 @@ mod events;
 mod field;
 mod frontends;
 mod handover;
+mod http_client;
 mod info;
 mod limits;
 mod lists;
@@ -63,6 +64,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     tables::TABLE,
     variables::TABLE,
     certificates::TABLE,
+    http_client::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

@@ -1,0 +1,322 @@
+//! One HTTP/1.1 request to a server, for services of the process itself: connect, shake hands, send, read the answer piece by
+//! piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must never know why a
+//! request is sent, retry it, or look a name up.
+
+mod uri;
+
+pub use uri::Uri;
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::Moment;
+use base::buffer::Buffer;
+use rt::net::{Address, ConnectOptions};
+use tls::{Connection, asked_name};
+use wire::h1::{self, ChunkDecoder, ChunkState, Limits, Parse, RequestContext, Scan};
+use wire::http::{Fields, Framing, Head};
+
+use crate::transport::{self, Insecure, Transport};
+
+/// Bytes of input that are held at a time; a head has to fit.
+const INPUT: usize = 32 * 1024;
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection could not be established.
+    Connect(io::Error),
+    /// The handshake failed.
+    Insecure(Insecure),
+    /// Nothing came before the deadline.
+    Expired,
+    /// The connection broke while the request was sent or the answer read.
+    Broken(io::Error),
+    /// The server closed before the answer was complete.
+    Closed,
+    /// What came is no answer of HTTP/1.
+    Invalid,
+    /// The body is longer than the caller takes.
+    TooLong,
+}
+
+impl Failure {
+    /// Whether the request has not reached a server, so that it may be sent again (`httpclient.retries`).
+    pub fn is_of_connecting(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::Insecure(_))
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connect(error) => write!(f, "connection failed: {error}"),
+            Self::Insecure(Insecure::Handshake(failure)) => write!(f, "TLS handshake failed: {failure}"),
+            Self::Insecure(_) => f.write_str("connection closed during the TLS handshake"),
+            Self::Expired => f.write_str("no answer in time"),
+            Self::Broken(error) => write!(f, "connection broke: {error}"),
+            Self::Closed => f.write_str("connection closed before the end of the answer"),
+            Self::Invalid => f.write_str("invalid answer"),
+            Self::TooLong => f.write_str("answer too long"),
+        }
+    }
+}
+
+/// Where a request goes.
+pub struct Destination {
+    /// The address to connect to.
+    pub address: Address,
+    /// TLS, and the name that the handshake asks for; `None`: plain bytes.
+    pub tls: Option<(Arc<tls::Client>, String)>,
+}
+
+/// A request with its body, all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The method is HEAD: its answer has no body.
+    pub is_head: bool,
+}
+
+impl Message {
+    /// Writes a request: its line, `host`, the other fields in their order, and the body where there is one. `None`: the
+    /// method is no token, or a field has a character that ends it.
+    pub fn new(
+        method: &str,
+        target: &str,
+        authority: &str,
+        fields: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Option<Self> {
+        let is_token = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        };
+        let is_value = |text: &str| !text.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+        let is_target = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte < 0x7f);
+        let sound = |(name, value): &(&str, &str)| is_token(name) && is_value(value);
+        if !is_token(method) || !is_target(target) || !is_value(authority) || !fields.iter().all(sound) {
+            return None;
+        }
+        let mut text = format!("{method} {target} HTTP/1.1\r\nhost: {authority}\r\n");
+        for (name, value) in fields {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = body {
+            text.push_str(&format!("content-length: {}\r\n", body.len()));
+        }
+        text.push_str("\r\n");
+        let mut bytes = text.into_bytes();
+        bytes.extend_from_slice(body.unwrap_or_default());
+        Some(Self { bytes, is_head: method == "HEAD" })
+    }
+}
+
+/// A request that was sent, and its answer as far as it was read.
+pub struct Exchange {
+    transport: Transport,
+    timer: rt::Timer,
+    input: Buffer,
+    head: Head,
+    framing: Framing,
+    decoder: ChunkDecoder,
+}
+
+/// An answer, all of it.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its head.
+    pub head: Head,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Waits for one step, until the timer expires.
+async fn within<T>(timer: &mut rt::Timer, mut step: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Failure> {
+    poll_fn(|cx| match step(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending => timer.poll_expired(cx).map(|()| Err(Failure::Expired)),
+    })
+    .await
+}
+
+impl Exchange {
+    /// Connects until `connect_by`, sends the request and reads the head of the answer until `deadline`. Interim answers are
+    /// skipped.
+    ///
+    /// # Errors
+    /// Why there is no answer; [`Failure::is_of_connecting`] where the request was not sent.
+    pub async fn begin(
+        to: &Destination,
+        message: &Message,
+        connect_by: Moment,
+        deadline: Moment,
+    ) -> Result<Self, Failure> {
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(connect_by.min(deadline)));
+        let late = || Failure::Connect(io::ErrorKind::TimedOut.into());
+        let mut opening = transport::connect(&to.address, &ConnectOptions::default()).map_err(Failure::Connect)?;
+        let opened = within(&mut timer, |cx| Pin::new(&mut opening).poll(cx)).await.map_err(|_| late())?;
+        let mut transport = opened.map_err(Failure::Connect)?;
+        if let Some((client, name)) = &to.tls {
+            let name = asked_name(Some(name), to.address.inet().map(|address| address.ip()));
+            let side = Connection::of_client(client, name, None)
+                .map_err(|failure| Failure::Insecure(Insecure::Handshake(failure)))?;
+            transport = transport.with_tls(side);
+            transport.begin_tls(&[]);
+            let shaken = within(&mut timer, |cx| transport.poll_handshake(cx)).await.map_err(|_| late())?;
+            shaken.map_err(Failure::Insecure)?;
+        }
+        timer.arm(Some(deadline));
+        let mut sent = 0;
+        while sent < message.bytes.len() {
+            let rest = [IoSlice::new(&message.bytes[sent..])];
+            let wrote = within(&mut timer, |cx| transport.poll_write_slices(cx, &rest, false)).await?;
+            sent += wrote.map_err(Failure::Broken)?;
+        }
+        let mut exchange = Self {
+            transport,
+            timer,
+            input: Buffer::with_capacity(INPUT),
+            head: Head::default(),
+            framing: Framing::None,
+            decoder: ChunkDecoder::new(),
+        };
+        exchange.read_head(message.is_head).await?;
+        Ok(exchange)
+    }
+
+    /// The head of the answer.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    async fn read_head(&mut self, is_head: bool) -> Result<(), Failure> {
+        let limits = Limits { max_head: INPUT, ..Limits::default() };
+        let context = RequestContext { head: is_head, ..RequestContext::default() };
+        let mut scan = Scan::default();
+        loop {
+            if !self.input.is_empty() {
+                match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut self.head) {
+                    Ok(Parse::Complete { consumed }) => {
+                        self.input.consume(consumed);
+                        match self.head.status() {
+                            // Nobody asked for another protocol.
+                            101 => return Err(Failure::Invalid),
+                            100..200 => (scan, self.head) = (Scan::default(), Head::default()),
+                            _ => break,
+                        }
+                        continue;
+                    }
+                    Ok(Parse::Partial) if self.input.len() < INPUT => {}
+                    Ok(Parse::Partial) | Err(_) => return Err(Failure::Invalid),
+                }
+            }
+            if self.receive().await? == 0 {
+                return Err(Failure::Closed);
+            }
+        }
+        self.framing = self.head.framing;
+        Ok(())
+    }
+
+    /// Reads more bytes; 0 is the end.
+    async fn receive(&mut self) -> Result<usize, Failure> {
+        self.input.compact();
+        let (transport, input) = (&mut self.transport, &mut self.input);
+        within(&mut self.timer, |cx| transport.poll_read(cx, input)).await?.map_err(Failure::Broken)
+    }
+
+    /// Appends the next part of the body to `body`, one buffer at most. False: that was the end.
+    ///
+    /// # Errors
+    /// The answer is incomplete.
+    pub async fn next(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
+        loop {
+            let before = body.len();
+            match self.take(body)? {
+                true => return Ok(false),
+                false if body.len() > before => return Ok(true),
+                false => {}
+            }
+            if self.receive().await? == 0 {
+                return match self.framing {
+                    Framing::UntilClose => Ok(false),
+                    _ => Err(Failure::Closed),
+                };
+            }
+        }
+    }
+
+    /// Moves what belongs to the body from the input. True: that was all of it.
+    fn take(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
+        match &mut self.framing {
+            Framing::None => Ok(true),
+            Framing::UntilClose => {
+                body.extend_from_slice(self.input.data());
+                self.input.clear();
+                Ok(false)
+            }
+            Framing::Length(left) => {
+                let here = self.input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                body.extend_from_slice(&self.input.data()[..here]);
+                self.input.consume(here);
+                *left -= here as u64;
+                Ok(*left == 0)
+            }
+            Framing::Chunked => {
+                let mut trailers = Fields::new();
+                let decoded = self.decoder.decode_in_place(self.input.data_mut(), &mut trailers);
+                let decoded = decoded.map_err(|_| Failure::Invalid)?;
+                body.extend_from_slice(&self.input.data()[..decoded.payload]);
+                self.input.consume(decoded.consumed);
+                Ok(decoded.state == ChunkState::End)
+            }
+        }
+    }
+
+    /// Reads the rest of the answer, a body of `most` bytes at most.
+    ///
+    /// # Errors
+    /// The answer is incomplete, or longer than that.
+    pub async fn whole(mut self, most: usize) -> Result<Answer, Failure> {
+        let mut body = Vec::new();
+        while self.next(&mut body).await? {
+            if body.len() > most {
+                return Err(Failure::TooLong);
+            }
+        }
+        if body.len() > most {
+            return Err(Failure::TooLong);
+        }
+        Ok(Answer { head: self.head, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Message;
+
+    #[test]
+    fn requests_hold_what_was_asked_for_and_no_line_more() {
+        let message = Message::new("POST", "/a?b", "h:81", &[("accept", "*/*")], Some(b"abc")).unwrap();
+        let text = "POST /a?b HTTP/1.1\r\nhost: h:81\r\naccept: */*\r\ncontent-length: 3\r\n\r\nabc";
+        assert_eq!((message.bytes.as_slice(), message.is_head), (text.as_bytes(), false));
+        assert!(Message::new("HEAD", "/", "h", &[], None).unwrap().is_head);
+        for (method, target, host, field) in [
+            ("G ET", "/", "h", ("a", "b")),
+            ("", "/", "h", ("a", "b")),
+            ("GET", "/ x", "h", ("a", "b")),
+            ("GET", "", "h", ("a", "b")),
+            ("GET", "/", "h\r\nx: y", ("a", "b")),
+            ("GET", "/", "h", ("a:", "b")),
+            ("GET", "/", "h", ("a", "b\r\nc: d")),
+        ] {
+            assert_eq!(Message::new(method, target, host, &[field], None), None, "{method} {target} {host} {field:?}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Requests that the process sends itself (configuration manual, section 3.4): names are looked up, attempts that cannot
+//! connect are repeated. What the bytes mean is `conn`'s. Must never send a request that may have reached a server twice.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use conn::client::{Answer, Destination, Exchange, Message, Uri};
+use policy::program::HttpClient;
+use rt::net::Address;
+use wire::dns::Name;
+
+use crate::resolve::lookup;
+use crate::worker::Worker;
+
+pub use conn::client;
+
+/// Between two attempts; that of servers is the same (configuration manual, "retries").
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long an answer may take from the first attempt on, unless its caller says otherwise.
+pub const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// Where it goes.
+    pub uri: Uri,
+    /// Fields beside `host` and `content-length`, in their order.
+    pub fields: Vec<(String, String)>,
+    /// The body; `None`: it has none.
+    pub body: Option<Vec<u8>>,
+    /// A proxy that is sent the absolute URI in place of the server; for `http` only.
+    pub proxy: Option<SocketAddr>,
+    /// From the first attempt to the end of the answer.
+    pub timeout: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request cannot be written: a method, target or field that HTTP does not permit.
+    Malformed,
+    /// The host is a name, and there is no address for it.
+    Unresolved,
+    /// `https` without authorities to believe.
+    NoTls,
+    /// The exchange failed.
+    Exchange(client::Failure),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Malformed => f.write_str("malformed request"),
+            Self::Unresolved => f.write_str("host could not be resolved"),
+            Self::NoTls => f.write_str("no CA certificates to verify the server with"),
+            Self::Exchange(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl Request {
+    /// A request without a body.
+    pub fn new(method: &str, uri: Uri) -> Self {
+        let usual = [("accept", "*/*"), ("user-agent", "HAProxy")];
+        let fields = usual.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Self { method: method.to_owned(), uri, fields, body: None, proxy: None, timeout: USUAL_TIMEOUT }
+    }
+
+    fn message(&self) -> Option<Message> {
+        let fields: Vec<(&str, &str)> =
+            self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let absolute = self.proxy.map(|_| format!("http://{}{}", self.uri.authority, self.uri.target));
+        let target = absolute.as_deref().unwrap_or(&self.uri.target);
+        Message::new(&self.method, target, &self.uri.authority, &fields, self.body.as_deref())
+    }
+}
+
+/// Sends a request, and reads the head of the answer. Dropping the future or what it returns closes the connection.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn begin(worker: &Worker, request: &Request) -> Result<Exchange, Failure> {
+    let client = worker.generation().program.http_client.clone();
+    let message = request.message().ok_or(Failure::Malformed)?;
+    let deadline = rt::now() + request.timeout;
+    let tls = match (request.uri.is_secure, &client.tls) {
+        (false, _) => None,
+        (true, Some(tls)) if request.proxy.is_none() => Some((tls.clone(), request.uri.host.clone())),
+        (true, _) => return Err(Failure::NoTls),
+    };
+    let mut left = client.retries;
+    loop {
+        let address = match request.proxy {
+            Some(proxy) => Some(proxy),
+            None => find(worker, &client, &request.uri).await,
+        };
+        let outcome = match address {
+            None => Err(Failure::Unresolved),
+            Some(address) => {
+                let to = Destination { address: Address::Inet(address), tls: tls.clone() };
+                let connect_by = client.connect.map_or(deadline, |time| rt::now() + time);
+                Exchange::begin(&to, &message, connect_by, deadline).await.map_err(Failure::Exchange)
+            }
+        };
+        match outcome {
+            Err(Failure::Exchange(failure)) if failure.is_of_connecting() && left > 0 => left -= 1,
+            outcome => return outcome,
+        }
+        let next = rt::now() + client.connect.map_or(PAUSE, |time| time.min(PAUSE));
+        if next >= deadline {
+            return Err(Failure::Exchange(client::Failure::Expired));
+        }
+        rt::sleep_until(next).await;
+    }
+}
+
+/// Sends a request, and reads the whole answer, a body of `most` bytes at most.
+///
+/// # Errors
+/// As for [`begin`], and where the answer is incomplete or too long.
+pub async fn send(worker: &Worker, request: &Request, most: usize) -> Result<Answer, Failure> {
+    begin(worker, request).await?.whole(most).await.map_err(Failure::Exchange)
+}
+
+/// The address of a host: its own, or that of its name.
+async fn find(worker: &Worker, client: &HttpClient, uri: &Uri) -> Option<SocketAddr> {
+    let ip = match uri.ip() {
+        Some(ip) => ip,
+        None => {
+            let name = Name::parse(&uri.host)?;
+            lookup(worker, client.section?, name, Some(client.prefers_ipv4), true).await?
+        }
+    };
+    Some(SocketAddr::new(ip, uri.port))
+}
