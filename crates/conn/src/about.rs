@@ -17,6 +17,12 @@ pub struct About {
 }
 
 impl About {
+    /// Of no connection.
+    #[cfg(any(test, feature = "machine"))]
+    pub(crate) fn of_none() -> Self {
+        Self { tls: None, socket: SocketQuery::of_none() }
+    }
+
     /// Of a transport that stands.
     pub fn of(transport: &Transport) -> Self {
         Self { tls: transport.tls_facts().cloned(), socket: transport.socket() }

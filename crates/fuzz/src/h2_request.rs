@@ -2,7 +2,7 @@
 //! again, and nothing of it ends a line early.
 
 use wire::h1::{self, Edits, Limits, Parse, Scan};
-use wire::h2::{Decoder, Outcome, RequestReader};
+use wire::h2::{Capacity, Decoder, Outcome, RequestReader};
 use wire::http::{Head, Method};
 
 /// Runs on one input, a byte that says where it is cut in two blocks and these; panics where a promise is broken.
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     let (first, second) = blocks.split_at(usize::from(*cut).min(blocks.len()));
     for block in [first, second] {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, 4096, true);
+        let mut reader = RequestReader::new(&mut head, Capacity { bytes: 4096, fields: 100 }, true);
         if decoder.decode(block, 4096, |name, value| reader.field(name, value)).is_err() {
             return;
         }

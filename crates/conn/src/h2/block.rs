@@ -76,9 +76,9 @@ impl Block {
         let stream = self.stream;
         state.newest = stream;
         let mut half = state.fresh();
-        let room = state.terms.max_head;
-        let mut reader = RequestReader::new(&mut half.head, room, state.terms.extends);
-        decoder.decode(&self.bytes, room, |name, value| reader.field(name, value)).map_err(broken)?;
+        let capacity = state.terms.capacity();
+        let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
+        decoder.decode(&self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
         let refused = if stream > last || state.open() >= state.terms.max_streams {
             Some(ErrorCode::RefusedStream)
@@ -93,8 +93,8 @@ impl Block {
         }
         half.arrival = match outcome {
             Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
-            Ok(Outcome::Reserved) => Arrival::Refused { status: 400 },
-            _ => Arrival::Refused { status: 431 },
+            Ok(Outcome::Reserved | Outcome::TooMany) => Arrival::Refused { status: 400 },
+            Ok(Outcome::TooLarge) | Err(_) => Arrival::Refused { status: 431 },
         };
         half.has_head = true;
         half.ended = self.ends_stream;
@@ -111,12 +111,12 @@ impl Block {
     }
 
     fn read_answer(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
-        let room = state.terms.max_head;
+        let capacity = state.terms.capacity();
         let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
         let is_next = half.arrival == Arrival::Nothing;
         let mut head = if is_next { std::mem::take(&mut half.head) } else { Head::new() };
-        let mut reader = ResponseReader::new(&mut head, room);
-        decoder.decode(&self.bytes, room, |name, value| reader.field(name, value)).map_err(broken)?;
+        let mut reader = ResponseReader::new(&mut head, capacity);
+        decoder.decode(&self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
         let malformed = reader.finish(self.ends_stream).is_err();
         if half.failed {
             return Ok(Event::Progress);
@@ -147,11 +147,10 @@ impl Block {
     /// Fields behind a body, or a head where none may be.
     fn read_trailers(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
         let (mut trailers, mut malformed) = (Fields::new(), false);
-        let room = state.terms.max_head;
-        let mut left = room;
-        let decoded = decoder.decode(&self.bytes, room, |name, value| {
-            left = left.saturating_sub(name.len() + value.len());
-            malformed |= left == 0 || read_trailers(&mut trailers, name, value).is_err();
+        let mut capacity = state.terms.capacity();
+        let longest = capacity.bytes;
+        let decoded = decoder.decode(&self.bytes, longest, |name, value| {
+            malformed = malformed || read_trailers(&mut trailers, &mut capacity, name, value).is_err();
         });
         decoded.map_err(broken)?;
         let was_reset = state.was_reset(self.stream);

@@ -4,7 +4,11 @@
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
+use wire::h2::MAX_WINDOW;
 use wire::http::{Fields, Head};
+
+/// Bytes of a buffer that is kept for a later stream, or not compacted.
+const SMALL: usize = 4096;
 
 /// Whether the head of a message is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +122,39 @@ impl Half {
         if self.taken == self.incoming.len() {
             self.taken = 0;
             self.incoming = Vec::new();
+        } else if self.taken >= SMALL && self.taken >= self.incoming.len() / 2 {
+            // A peer that always has more on the way never lets it become empty. No more bytes move than were taken.
+            self.incoming.drain(..self.taken);
+            self.taken = 0;
         }
+    }
+
+    /// Keeps no more memory for a later stream than small messages need.
+    pub(super) fn shrink(&mut self) {
+        if self.incoming.capacity() > SMALL {
+            self.incoming = Vec::new();
+        }
+        if self.head.fields.capacity() > 2 * SMALL {
+            self.head = Head::new();
+        }
+    }
+
+    /// The task has let go of the stream, and `left` bytes more are read and dropped: nothing else of it is needed.
+    pub(super) fn rest(&mut self, left: Option<usize>) {
+        (self.incoming, self.taken) = (Vec::new(), 0);
+        (self.head, self.later, self.trailers) = (Head::new(), VecDeque::new(), None);
+        self.draining = left;
+    }
+
+    /// The peer takes so much more, or less. False: more than a window may be (RFC 9113, section 6.9.1). Only a stream that
+    /// had no window waits for one.
+    pub(super) fn enlarge_window(&mut self, by: i64) -> bool {
+        let was_closed = self.window <= 0;
+        self.window += by;
+        if was_closed && self.window > 0 {
+            self.wake();
+        }
+        self.window <= i64::from(MAX_WINDOW)
     }
 
     /// Takes the first head that is here.
@@ -136,5 +172,13 @@ impl Half {
     pub(super) fn fail(&mut self) {
         self.failed = true;
         self.wake();
+    }
+
+    /// Bytes of memory that it holds.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        let later: usize = self.later.iter().map(|later| later.head.fields.capacity()).sum();
+        let trailers = self.trailers.as_ref().map_or(0, |trailers| trailers.capacity());
+        size_of::<Self>() + self.head.fields.capacity() + later + trailers + self.incoming.capacity()
     }
 }

@@ -5,10 +5,14 @@
 //! ([`state`]) lies in a cell of the worker that is borrowed for one step at a time. Streams put whole frames behind each other
 //! into one output, and wait where that is full; so frames of many streams leave in one write.
 
+#[cfg(test)]
+mod attacks;
 mod block;
 mod connection;
 mod half;
 mod handle;
+#[cfg(any(test, feature = "machine"))]
+mod machine;
 mod mover;
 mod reader;
 mod request;
@@ -18,8 +22,11 @@ mod state;
 mod stream;
 
 use base::moment::Moment;
+use wire::h2::Capacity;
 
 pub use connection::Connection;
+#[cfg(any(test, feature = "machine"))]
+pub use machine::Machine;
 pub use request::Request;
 pub use server::{Requests, ServerConnection};
 pub use solo::Solo;
@@ -62,6 +69,8 @@ pub struct Terms {
     pub max_total: u32,
     /// Bytes of a head.
     pub max_head: usize,
+    /// Fields of a head (`tune.http.maxhdr`).
+    pub max_fields: usize,
     /// Clients are told that they may ask for other protocols (RFC 8441); not with `h2-workaround-bogus-websocket-clients`.
     pub extends: bool,
     /// `option accept-unsafe-violations-in-http-request`.
@@ -77,8 +86,16 @@ impl Default for Terms {
             table_size: 4096,
             max_total: 0,
             max_head: 16384 - 1024,
+            max_fields: 101,
             extends: true,
             accept_unsafe: false,
         }
+    }
+}
+
+impl Terms {
+    /// What the fields of a head may take.
+    fn capacity(&self) -> Capacity {
+        Capacity { bytes: self.max_head, fields: self.max_fields }
     }
 }

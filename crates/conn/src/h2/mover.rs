@@ -115,30 +115,38 @@ impl Mover {
             if self.over || state.is_stuffed() {
                 return Poll::Pending;
             }
-            match self.reader.take(input, &mut state) {
-                Ok(Event::Progress) => {}
-                Ok(Event::Opened(stream)) => return Poll::Ready(Some(stream)),
-                Ok(Event::More) => {
+            match self.step(input, &mut state) {
+                Event::Progress => {}
+                Event::Opened(stream) => return Poll::Ready(Some(stream)),
+                Event::More => {
                     if !std::task::ready!(self.poll_read(cx, transport, input, &mut state)) {
                         return Poll::Ready(None);
                     }
-                }
-                Err(Fault::Stream(stream, code)) => {
-                    state.reset(stream, code);
-                    state.abort(stream, false);
-                }
-                Err(Fault::Connection(code)) => {
-                    self.announced = false;
-                    self.announce_in(&mut state, code);
-                    state.closing = true;
-                    state.fail();
-                    self.broken = true;
-                    self.over = true;
                 }
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Takes the next frame, or a piece of it. The peer is told what is wrong with it.
+    pub(super) fn step(&mut self, input: &mut Buffer, state: &mut State) -> Event {
+        match self.reader.take(input, state) {
+            Ok(event) => return event,
+            Err(Fault::Stream(stream, code)) => {
+                state.reset(stream, code);
+                state.abort(stream, false);
+            }
+            Err(Fault::Connection(code)) => {
+                self.announced = false;
+                self.announce_in(state, code);
+                state.closing = true;
+                state.fail();
+                self.broken = true;
+                self.over = true;
+            }
+        }
+        Event::Progress
     }
 
     /// The streams are told that the connection has ended, and the peer, as far as it takes that at once.
@@ -168,6 +176,12 @@ impl Mover {
         let mut payload = last.to_be_bytes().to_vec();
         payload.extend_from_slice(&code.bytes());
         state.push(Kind::GoAway, 0, 0, &payload);
+    }
+
+    /// Bytes of memory that the connection and its streams hold.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        self.reader.held() + self.state.borrow().held()
     }
 
     /// Reads what there is. False: the connection has ended.

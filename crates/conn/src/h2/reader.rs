@@ -33,6 +33,8 @@ pub(super) struct Reader {
     decoder: Decoder,
     /// The frame whose header was read, and how many bytes of it are to come.
     frame: Option<(FrameHeader, usize)>,
+    /// Nothing of that frame was looked at: it is judged once, however often its bytes are waited for.
+    unjudged: bool,
     /// Padding at the end of that frame, once its length was read.
     padding: Option<usize>,
     block: Option<Block>,
@@ -46,8 +48,10 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(table_size: usize, max_head: usize) -> Self {
         Self {
-            decoder: Decoder::new(table_size),
+            // A peer may use as much as the protocol gives it until it has read our settings.
+            decoder: Decoder::new(table_size.max(TABLE_SIZE as usize)),
             frame: None,
+            unjudged: false,
             padding: None,
             block: None,
             begun: false,
@@ -119,6 +123,7 @@ impl Reader {
             return Err(Fault::Connection(ErrorCode::FrameSizeError));
         }
         self.padding = None;
+        self.unjudged = true;
         self.frame = Some((frame, frame.length));
         Ok(Event::Progress)
     }
@@ -152,8 +157,7 @@ impl Reader {
         input: &mut Buffer,
         state: &mut State,
     ) -> Result<Event, Fault> {
-        let begins = left == frame.length && self.padding.is_none();
-        if begins {
+        if std::mem::take(&mut self.unjudged) {
             self.judge_payload(frame, state)?;
             if self.frame.is_some_and(|(frame, _)| frame.kind != Kind::Data) {
                 return Ok(Event::Progress);
@@ -199,7 +203,9 @@ impl Reader {
                     None => fault = Some(Fault::Stream(frame.stream, ErrorCode::ProtocolError)),
                 }
             }
-            half.wake();
+            if payload > 0 || fault.is_some() {
+                half.wake();
+            }
             if !is_served {
                 state.drain(frame.stream, payload);
             }
@@ -259,7 +265,7 @@ impl Reader {
         input: &mut Buffer,
         state: &mut State,
     ) -> Result<Event, Fault> {
-        if left == frame.length {
+        if std::mem::take(&mut self.unjudged) {
             self.begin_piece(frame)?;
         }
         let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
@@ -290,6 +296,12 @@ impl Reader {
         }
     }
 
+    /// Bytes of memory that it holds.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.bytes.capacity()) + self.decoder.table_size()
+    }
+
     fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         if frame.kind == Kind::Headers && self.block.is_none() {
             self.block = Some(Block::of(frame));
@@ -313,8 +325,13 @@ impl Reader {
             }
             Kind::Settings if frame.has(flag::ACK) => {}
             Kind::Settings => {
+                let mut window = None;
                 for setting in bytes.chunks_exact(6) {
-                    apply(setting, state)?;
+                    apply(setting, state, &mut window)?;
+                }
+                // Once, however often a frame says it: every stream is touched.
+                if let Some(window) = window {
+                    state.set_stream_window(window)?;
                 }
                 state.note_settings();
                 state.push(Kind::Settings, flag::ACK, 0, &[]);
@@ -338,7 +355,7 @@ impl Reader {
 }
 
 /// Does what a setting says.
-fn apply(setting: &[u8], state: &mut State) -> Result<(), Fault> {
+fn apply(setting: &[u8], state: &mut State, window: &mut Option<u32>) -> Result<(), Fault> {
     let [high, low, value @ ..] = setting else { return Ok(()) };
     let value = value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     let protocol = Err(Fault::Connection(ErrorCode::ProtocolError));
@@ -346,7 +363,10 @@ fn apply(setting: &[u8], state: &mut State) -> Result<(), Fault> {
         Some(Setting::EnablePush | Setting::EnableConnectProtocol) if value > 1 => protocol,
         Some(Setting::MaxFrameSize) if !(MAX_FRAME_SIZE as u32..1 << 24).contains(&value) => protocol,
         Some(Setting::InitialWindowSize) if value > MAX_WINDOW => Err(Fault::Connection(ErrorCode::FlowControlError)),
-        Some(Setting::InitialWindowSize) => state.set_stream_window(value),
+        Some(Setting::InitialWindowSize) => {
+            *window = Some(value);
+            Ok(())
+        }
         Some(Setting::HeaderTableSize) => {
             state.owes_table_size |= value < TABLE_SIZE;
             Ok(())

@@ -26,6 +26,9 @@ pub(super) const DRAINED: usize = 16 << 20;
 /// Streams that we have reset and whose frames may still be under way.
 const RESET: usize = 64;
 
+/// Streams whose answer is out while their request still comes; beyond them the oldest one is reset.
+const MOST_DRAINED: usize = RESET;
+
 /// Requests that have no number on the wire yet have one from here on.
 const UNOPENED: u32 = 1 << 31;
 
@@ -181,7 +184,7 @@ impl State {
         }
         let Ok(at) = self.halves.binary_search_by_key(&key, |(number, _)| *number) else { return key };
         let (_, mut half) = self.halves.remove(at);
-        half.queued = false;
+        self.unqueue(key, &mut half);
         let stream = if self.newest == 0 { 1 } else { self.newest + 2 };
         self.newest = stream;
         let place = self.halves.partition_point(|(number, _)| *number < UNOPENED);
@@ -229,8 +232,9 @@ impl State {
     }
 
     /// A half that no stream came of.
-    pub(super) fn recycle(&mut self, half: Box<Half>) {
+    pub(super) fn recycle(&mut self, mut half: Box<Half>) {
         if self.spare.len() < SPARE && !self.halves.is_empty() {
+            half.shrink();
             self.spare.push(half);
         }
     }
@@ -242,11 +246,10 @@ impl State {
         match rest {
             Some(_) if !half.failed && half.complete && !half.ended => {
                 let left = half.payload().len();
-                half.incoming = Vec::new();
-                half.taken = 0;
-                half.draining = rest;
+                half.rest(rest);
                 self.drained += 1;
                 self.drain(stream, left);
+                self.bound_drained();
             }
             _ => {
                 if stream < UNOPENED && !half.failed && !(half.complete && half.ended) {
@@ -261,12 +264,33 @@ impl State {
     /// Nothing more comes of the stream, nor goes out.
     pub(super) fn forget(&mut self, stream: u32) {
         let Ok(at) = self.halves.binary_search_by_key(&stream, |(number, _)| *number) else { return };
-        let (_, half) = self.halves.remove(at);
+        let (_, mut half) = self.halves.remove(at);
+        self.unqueue(stream, &mut half);
         self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
         self.recycle(half);
         if self.halves.is_empty() {
             self.spare = Vec::new();
+        }
+    }
+
+    /// A stream no longer waits for capacity: the queue never holds more streams than there are.
+    fn unqueue(&mut self, stream: u32, half: &mut Half) {
+        if std::mem::take(&mut half.queued) {
+            self.queue.retain(|queued| *queued != stream);
+        }
+    }
+
+    /// Streams that are answered before their request has ended take memory although they are not counted as open: a peer
+    /// that never ends them gets no more than so many.
+    fn bound_drained(&mut self) {
+        if self.drained <= MOST_DRAINED {
+            return;
+        }
+        let oldest = self.halves.iter().find(|(_, half)| half.draining.is_some()).map(|(stream, _)| *stream);
+        if let Some(oldest) = oldest {
+            self.reset(oldest, ErrorCode::NoError);
+            self.forget(oldest);
         }
     }
 
@@ -497,12 +521,10 @@ impl State {
             return Ok(());
         }
         let Some(half) = self.half(stream) else { return Ok(()) };
-        half.window += i64::from(by);
-        if half.window > i64::from(MAX_WINDOW) {
-            return Err(Fault::Stream(stream, ErrorCode::FlowControlError));
+        if half.enlarge_window(i64::from(by)) {
+            return Ok(());
         }
-        half.wake();
-        Ok(())
+        Err(Fault::Stream(stream, ErrorCode::FlowControlError))
     }
 
     /// The client takes so much of each stream (SETTINGS_INITIAL_WINDOW_SIZE), also of those that have begun.
@@ -510,12 +532,19 @@ impl State {
         let more = i64::from(window) - self.stream_window;
         self.stream_window = i64::from(window);
         for (_, half) in &mut self.halves {
-            half.window += more;
-            if half.window > i64::from(MAX_WINDOW) {
+            if !half.enlarge_window(more) {
                 return Err(Fault::Connection(ErrorCode::FlowControlError));
             }
-            half.wake();
         }
         Ok(())
+    }
+
+    /// Bytes of memory that the connection and its streams hold, what tasks have taken not included.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        let halves: usize = self.halves.iter().map(|(_, half)| half.held()).sum();
+        let spare: usize = self.spare.iter().map(|half| half.held()).sum();
+        let lists = 16 * self.halves.capacity() + 8 * self.spare.capacity() + 4 * self.queue.capacity();
+        halves + spare + lists + 4 * self.reset.capacity() + self.output.capacity()
     }
 }

@@ -62,6 +62,7 @@ fn terms(session: &Session) -> Terms {
         max_total: global.http2.total,
         extends: global.http2.extends,
         max_head: request::head_limits(global).max_head,
+        max_fields: request::head_limits(global).max_fields,
         accept_unsafe: session.proxy().http.accept_unsafe_request,
     }
 }

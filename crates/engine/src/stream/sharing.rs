@@ -59,6 +59,7 @@ fn terms(global: &Global, server: &Server) -> Terms {
         table_size: global.http2_servers.table_size,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
         max_head: head_limits(global).max_head,
+        max_fields: head_limits(global).max_fields,
         extends: false,
         accept_unsafe: false,
     }

@@ -27,6 +27,11 @@ enum Found {
 }
 
 impl SocketQuery {
+    /// Refers to no stream: every query fails.
+    pub fn of_none() -> Self {
+        Self { instance: u32::MAX, key: Key { slot: u32::MAX, generation: u32::MAX }, number: -1 }
+    }
+
     /// The address that the peer connected to. A system call.
     ///
     /// # Errors

@@ -23,14 +23,58 @@ pub(super) fn is_value(value: &[u8]) -> bool {
     !value.iter().any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f)
 }
 
+/// Blanks at the borders of a value mean nothing. What else ends a line anywhere is not forgiven there.
+pub(super) fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// What the fields of a head, or trailers, may still take. A field that a block refers to takes one byte there and more than
+/// its text here, so that their number counts beside their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Bytes of names and values, and four for each field, which are those of its line in HTTP/1.
+    pub bytes: usize,
+    /// Fields. Pieces of a cookie are one.
+    pub fields: usize,
+}
+
+impl Capacity {
+    /// Takes the bytes of a field; false: they exceed it.
+    pub(super) fn take_bytes(&mut self, name: &[u8], value: &[u8]) -> bool {
+        match self.bytes.checked_sub(name.len() + value.len() + 4) {
+            Some(left) => self.bytes = left,
+            None => return false,
+        }
+        true
+    }
+
+    /// Takes one field; false: there are too many.
+    pub(super) fn take_field(&mut self) -> bool {
+        match self.fields.checked_sub(1) {
+            Some(left) => self.fields = left,
+            None => return false,
+        }
+        true
+    }
+}
+
 /// Reads the fields behind a body (RFC 9113, section 8.1): none of them may be a pseudo-header. Those that say what HTTP/1
 /// would act on are left out.
 ///
 /// # Errors
-/// They are malformed.
-pub fn read_trailers(trailers: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
-    let value = value.trim_ascii();
-    if !is_name(name) || !is_value(value) {
+/// They are malformed, or exceed their capacity.
+pub fn read_trailers(
+    trailers: &mut Fields,
+    capacity: &mut Capacity,
+    name: &[u8],
+    value: &[u8],
+) -> Result<(), Malformed> {
+    let value = trim(value);
+    let fits = capacity.take_bytes(name, value) && capacity.take_field();
+    if !fits || !is_name(name) || !is_value(value) {
         return Err(Malformed);
     }
     if Name::from_token(name) == Name::Other {
@@ -46,13 +90,20 @@ mod tests {
     #[test]
     fn trailers_have_no_say() {
         let mut trailers = Fields::new();
-        for (name, value) in [("x-sum", "1"), ("content-length", "5"), ("host", "evil"), ("grpc-status", "0")] {
-            read_trailers(&mut trailers, name.as_bytes(), value.as_bytes()).unwrap();
+        let mut capacity = Capacity { bytes: 1000, fields: 5 };
+        let mut read =
+            |name: &str, value: &str| read_trailers(&mut trailers, &mut capacity, name.as_bytes(), value.as_bytes());
+        for (name, value) in [("x-sum", "1"), ("content-length", "5"), ("host", "evil"), ("grpc-status", " 0\t")] {
+            read(name, value).unwrap();
+        }
+        for (name, value) in [(":path", "/"), ("X", "1"), ("x", "a\nb"), ("x", "a\r\n"), ("x", "\0")] {
+            assert_eq!(read(name, value), Err(Malformed));
         }
         let names: Vec<&[u8]> = trailers.iter().map(|(name, _)| name).collect();
         assert_eq!(names, [&b"x-sum"[..], b"grpc-status"]);
-        for (name, value) in [(":path", "/"), ("X", "1"), ("x", "a\nb")] {
-            assert_eq!(read_trailers(&mut trailers, name.as_bytes(), value.as_bytes()), Err(Malformed));
+        assert_eq!(trailers.first(b"grpc-status"), Some(&b"0"[..]));
+        for mut capacity in [Capacity { bytes: 100, fields: 0 }, Capacity { bytes: 5, fields: 1 }] {
+            assert_eq!(read_trailers(&mut trailers, &mut capacity, b"x", b"1"), Err(Malformed));
         }
     }
 }

@@ -3,6 +3,13 @@
 use super::table::{Dynamic, STATIC, static_name};
 use super::{huffman, integer};
 
+/// The fields of a block have at most so many times the bytes of the longest string that is read. A byte of a block may refer
+/// to an entry as large as the table: each is copied, so that the work for a block must have a bound of its own.
+const EXPANSION: usize = 16;
+
+/// What every field takes on top of its text (RFC 7541, section 4.1).
+const OVERHEAD: usize = 32;
+
 /// Why a block cannot be read. The connection cannot go on: the tables of both sides differ from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError;
@@ -25,13 +32,19 @@ impl Decoder {
     /// Reads a block, whose strings may have `longest` bytes, and hands over its fields in order.
     ///
     /// # Errors
-    /// It is no block.
+    /// It is no block, or says too much ([`EXPANSION`]).
     pub fn decode(
         &mut self,
         mut block: &[u8],
         longest: usize,
         mut field: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), DecodeError> {
+        let mut left = EXPANSION * longest;
+        let mut field = |name: &[u8], value: &[u8]| {
+            left = left.checked_sub(name.len() + value.len() + OVERHEAD)?;
+            field(name, value);
+            Some(())
+        };
         let mut resized = 0;
         let mut begun = false;
         while let Some(first) = block.first().copied() {
@@ -39,7 +52,7 @@ impl Decoder {
                 0x80.. => {
                     let index = integer::read(&mut block, 7).ok_or(DecodeError)?;
                     let (name, value) = self.table.get(index).ok_or(DecodeError)?;
-                    field(name, value);
+                    field(name, value).ok_or(DecodeError)?;
                     begun = true;
                 }
                 0x20..=0x3f => {
@@ -65,7 +78,7 @@ impl Decoder {
         block: &mut &[u8],
         first: u8,
         longest: usize,
-        field: &mut impl FnMut(&[u8], &[u8]),
+        field: &mut impl FnMut(&[u8], &[u8]) -> Option<()>,
     ) -> Option<()> {
         let is_added = first & 0x40 != 0;
         let index = integer::read(block, if is_added { 6 } else { 4 })?;
@@ -86,7 +99,7 @@ impl Decoder {
         let plain_value = string(block, &mut self.value, longest)?;
         let name = plain_name.unwrap_or(&self.name);
         let value = plain_value.unwrap_or(&self.value);
-        field(name, value);
+        field(name, value)?;
         if is_added {
             self.table.add(name, value);
         }
@@ -239,6 +252,23 @@ mod tests {
         }
         let long = format!("40 01 61 7f ea 06 {}", "61".repeat(1001));
         assert!(decode(&mut Decoder::new(4096), &long).is_err());
+    }
+
+    /// One entry as large as the table, referred to as often as a block has bytes.
+    #[test]
+    fn a_block_is_not_read_beyond_its_bound() {
+        let text = [b'v'; 4000];
+        for reference in [&[0xbe][..], &[0x7e, 0], &[0x0f, 0x2f, 0]] {
+            let mut decoder = Decoder::new(4096);
+            let mut block = vec![0x40, 0x7f, (4000_usize - 127) as u8 | 0x80, ((4000 - 127) >> 7) as u8];
+            block.extend_from_slice(&text);
+            block.push(0);
+            assert_eq!(decoder.decode(&block, 4096, |_, _| {}), Ok(()));
+            let mut fields = 0;
+            let bomb = reference.repeat(16_384);
+            assert_eq!(decoder.decode(&bomb, 4096, |_, _| fields += 1), Err(DecodeError), "{reference:x?}");
+            assert_eq!(fields, EXPANSION * 4096 / 4032);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod response;
 mod table;
 
 pub use encode::{encode_request, encode_response, encode_trailers};
-pub use fields::{Malformed, read_trailers};
+pub use fields::{Capacity, Malformed, read_trailers};
 pub use frame::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, Setting, flag, push_frame};
 pub use hpack::{DecodeError, Decoder};
 pub use request::{Outcome, RequestReader};

@@ -1,7 +1,7 @@
 //! The head of a request from the fields of a block (RFC 9113, section 8). Owns what makes one malformed; must never let a byte
 //! through that means something else in HTTP/1.
 
-use super::fields::{Malformed, is_name, is_of_connection, is_value};
+use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
 use crate::h1;
 use crate::http::{Framing, Head, Method, Name, Version};
 
@@ -11,12 +11,12 @@ pub struct RequestReader<'h> {
     pseudo: Pseudo,
     /// The values of Cookie fields, joined.
     cookies: Vec<u8>,
-    /// Room that the fields have left.
-    room: usize,
+    capacity: Capacity,
     /// Clients were told that they may ask for other protocols (RFC 8441, section 3).
     extends: bool,
     malformed: bool,
     too_large: bool,
+    too_many: bool,
     /// A field of the message was seen: no pseudo-header may follow.
     has_fields: bool,
 }
@@ -38,27 +38,34 @@ pub enum Outcome {
     Request,
     /// There is no room for it (status 431).
     TooLarge,
+    /// It has too many fields (status 400).
+    TooMany,
     /// Its method is that of the preface, which no request has (status 400).
     Reserved,
 }
 
 impl<'h> RequestReader<'h> {
-    /// Begins with an empty head, whose fields may have `room` bytes. `extends`: extended CONNECT was announced (RFC 8441,
+    /// Begins with an empty head, whose fields may take that much. `extends`: extended CONNECT was announced (RFC 8441,
     /// section 3).
-    pub fn new(head: &'h mut Head, room: usize, extends: bool) -> Self {
+    pub fn new(head: &'h mut Head, capacity: Capacity, extends: bool) -> Self {
         head.clear();
-        let pseudo = Pseudo::default();
-        Self { head, pseudo, cookies: Vec::new(), room, extends, malformed: false, too_large: false, has_fields: false }
+        Self {
+            head,
+            pseudo: Pseudo::default(),
+            cookies: Vec::new(),
+            capacity,
+            extends,
+            malformed: false,
+            too_large: false,
+            too_many: false,
+            has_fields: false,
+        }
     }
 
     /// Takes the next field. What is wrong with it shows at the end: the rest of the block has to be read all the same.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        let size = name.len() + value.len() + 4;
-        match self.room.checked_sub(size) {
-            Some(left) => self.room = left,
-            None => self.too_large = true,
-        }
-        if self.malformed || self.too_large {
+        self.too_large = self.too_large || !self.capacity.take_bytes(name, value);
+        if self.malformed || self.too_large || self.too_many {
             return;
         }
         self.malformed = match name {
@@ -83,7 +90,7 @@ impl<'h> RequestReader<'h> {
     }
 
     fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let value = value.trim_ascii();
+        let value = trim(value);
         if !is_name(name) || !is_value(value) {
             return false;
         }
@@ -100,7 +107,11 @@ impl<'h> RequestReader<'h> {
             }
             _ => {}
         }
-        self.head.append(name, value);
+        if self.capacity.take_field() {
+            self.head.append(name, value);
+        } else {
+            self.too_many = true;
+        }
         true
     }
 
@@ -110,12 +121,15 @@ impl<'h> RequestReader<'h> {
     /// # Errors
     /// It is malformed.
     pub fn finish(self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
-        let Self { head, pseudo, cookies, malformed, too_large, .. } = self;
+        let Self { head, pseudo, cookies, malformed, too_large, too_many, .. } = self;
         if malformed {
             return Err(Malformed);
         }
         if too_large || head.fields.overflowed() {
             return Ok(Outcome::TooLarge);
+        }
+        if too_many {
+            return Ok(Outcome::TooMany);
         }
         if pseudo.method.as_deref() == Some(b"PRI") {
             return Ok(Outcome::Reserved);
@@ -216,13 +230,15 @@ mod tests {
 
     fn read_as(lines: &str, alone: bool, extends: bool) -> Result<String, Malformed> {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, 1000, extends);
+        let mut reader = RequestReader::new(&mut head, Capacity { bytes: 1000, fields: 20 }, extends);
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
             reader.field(name.as_bytes(), &value.as_bytes()[2..]);
         }
-        if reader.finish(alone, false)? == Outcome::TooLarge {
-            return Ok("431".to_owned());
+        match reader.finish(alone, false)? {
+            Outcome::TooLarge => return Ok("431".to_owned()),
+            Outcome::TooMany => return Ok("400".to_owned()),
+            _ => {}
         }
         let mut text = Vec::new();
         let edits = h1::Edits { framing: head.framing, ..h1::Edits::default() };
@@ -268,6 +284,19 @@ mod tests {
                 "http://a.b/x|GET /x HTTP/1.1|host: a.b|x-y: 1|connection: upgrade|upgrade: websocket||",
             ),
             (with(&format!("x: {}", "v".repeat(1000))), true, "431"),
+            (
+                with(&"x: 1\n".repeat(20)),
+                true,
+                &format!("http://a.b/x|GET /x HTTP/1.1|host: a.b|{}|", "x: 1|".repeat(20)),
+            ),
+            (with(&"x: 1\n".repeat(21)), true, "400"),
+            // Pieces of a cookie are one field.
+            (
+                with(&"cookie: a\n".repeat(40)),
+                true,
+                &format!("http://a.b/x|GET /x HTTP/1.1|host: a.b|cookie: {}a||", "a; ".repeat(39)),
+            ),
+            (with("x: \t1 "), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b|x: 1||"),
         ];
         for (lines, alone, expected) in rows {
             assert_eq!(read(lines, *alone).as_deref(), Ok(*expected), "{lines}");
@@ -290,6 +319,10 @@ mod tests {
             with("x: a\rb"),
             with("x: a\0b"),
             with("x: a\u{b}b"),
+            with("x: a\r"),
+            with("x: \ra"),
+            with("x: a\u{c}"),
+            with("x: \0"),
             with(":path: /late"),
             with("x: 1\n:scheme: http"),
             with(":status: 200"),

@@ -1,38 +1,36 @@
 //! The head of an answer from the fields of a block (RFC 9113, section 8.3.2). Must never let a byte through that means
 //! something else in HTTP/1.
 
-use super::fields::{Malformed, is_name, is_of_connection, is_value};
+use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
 use crate::h1;
 use crate::http::{Framing, Head, Name, Version};
 
 /// Puts a head together, field after field.
 pub struct ResponseReader<'h> {
     head: &'h mut Head,
-    /// Room that the fields have left.
-    room: usize,
+    capacity: Capacity,
     malformed: bool,
     has_fields: bool,
 }
 
 impl<'h> ResponseReader<'h> {
-    /// Begins with an empty head, whose fields may have `room` bytes.
-    pub fn new(head: &'h mut Head, room: usize) -> Self {
+    /// Begins with an empty head, whose fields may take that much.
+    pub fn new(head: &'h mut Head, capacity: Capacity) -> Self {
         head.clear();
-        Self { head, room, malformed: false, has_fields: false }
+        Self { head, capacity, malformed: false, has_fields: false }
     }
 
     /// Takes the next field. What is wrong with it shows at the end.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        let Some(left) = self.room.checked_sub(name.len() + value.len() + 4) else {
+        if self.malformed || !self.capacity.take_bytes(name, value) {
             self.malformed = true;
             return;
-        };
-        self.room = left;
+        }
         let is_fine = match name {
             b":status" => !self.has_fields && self.head.status() == 0 && self.status(value),
             _ => {
                 self.has_fields = true;
-                self.plain(name, value.trim_ascii())
+                self.plain(name, trim(value))
             }
         };
         self.malformed |= !is_fine;
@@ -50,7 +48,8 @@ impl<'h> ResponseReader<'h> {
     }
 
     fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let is_fine = is_name(name) && is_value(value) && !is_of_connection(Name::from_token(name));
+        let is_fine =
+            self.capacity.take_field() && is_name(name) && is_value(value) && !is_of_connection(Name::from_token(name));
         if is_fine {
             self.head.append(name, value);
         }
@@ -90,7 +89,7 @@ mod tests {
     /// An answer of fields that are written as lines, as it would go to a client of HTTP/1.
     fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
         let mut head = Head::new();
-        let mut reader = ResponseReader::new(&mut head, 1000);
+        let mut reader = ResponseReader::new(&mut head, Capacity { bytes: 1000, fields: 20 });
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
             reader.field(name.as_bytes(), &value.as_bytes()[2..]);
@@ -126,6 +125,7 @@ mod tests {
     #[test]
     fn malformed_answers_are_refused() {
         let long = format!(":status: 200\nx: {}", "v".repeat(1000));
+        let many = format!(":status: 200\n{}", "x: 1\n".repeat(21));
         let rows = [
             "x-a: 1",
             ":status: 101",
@@ -140,6 +140,8 @@ mod tests {
             ":status: 200\ntransfer-encoding: chunked",
             ":status: 200\nX-a: 1",
             ":status: 200\nx-a: 1\r2",
+            ":status: 200\nx-a: 1\r",
+            &many,
             ":status: 200\nx a: 1",
             ":status: 200\ncontent-length: 1\ncontent-length: 2",
             ":status: 200\ncontent-length: -1",

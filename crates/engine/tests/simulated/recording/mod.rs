@@ -2,8 +2,9 @@
 //! what Weir has sent, and as many as it has answered.
 
 mod inputs;
+mod streams;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use testkit::{Found, Peer, READERS, Rest, Service, sleep};
@@ -42,15 +43,73 @@ fn so_it_does_where_bodies_are_waited_for_and_filtered() {
     play("option http-buffer-request\n filter bwlim-in slow default-limit 1m default-period 1s\n", STRICT, 1..2);
 }
 
-/// Plays all inputs; the readers from `first` on must agree with that one.
-fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
-    let text = format!(
+/// What is sent in HTTP/2 reaches a server of HTTP/1 as the one request that it is, or not at all.
+#[test]
+fn a_stream_is_one_request_or_none() {
+    streams("", STRICT, 0..4);
+}
+
+#[test]
+fn so_it_is_where_more_is_accepted() {
+    streams("option accept-unsafe-violations-in-http-request\n", PLAIN, 0..1);
+}
+
+#[test]
+fn so_it_is_where_bodies_are_waited_for_and_filtered() {
+    streams("option http-buffer-request\n filter bwlim-in slow default-limit 1m default-period 1s\n", STRICT, 1..2);
+}
+
+/// Plays all streams; the readers from `first` on must agree with that one.
+fn streams(options: &str, first: usize, seeds: std::ops::Range<u64>) {
+    let (faults, worlds) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(seeds.start)));
+    let found = Rc::clone(&faults);
+    config(&sections(options)).workers(&[1]).seeds(seeds).run(move |world| {
+        let faults = Rc::clone(&found);
+        let seed = worlds.replace(worlds.get() + 1);
+        async move {
+            let records = serve(&world, first);
+            let inputs = streams::all(seed);
+            assert!(inputs.len() > 900, "hundreds of requests");
+            for input in inputs {
+                let mut client = Peer::connect(WEIR).await;
+                client.try_send(&input.bytes).await;
+                let (answered, _) = client.try_receive_up_to(1 << 20).await;
+                client.close();
+                sleep(1).await;
+                let answers = answered.windows(10).filter(|window| *window == b"x-origin\x011").count();
+                let judged = judge(&mut records.borrow_mut(), first);
+                let fault = match judged {
+                    Ok(1..) if input.refused => "it reached a server".to_owned(),
+                    Ok(2..) => "several requests".to_owned(),
+                    // A stream that is reset has no answer.
+                    Ok(requests) if answers <= requests => continue,
+                    Ok(requests) => format!("{requests} requests, {answers} answers"),
+                    Err(fault) => fault,
+                };
+                faults.borrow_mut().push(format!("{}\n  {fault}", input.bytes.escape_ascii()));
+            }
+            world.forget_log();
+        }
+    });
+    report(&faults.take());
+}
+
+fn report(faults: &[String]) {
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(30)].join("\n"));
+}
+
+fn sections(options: &str) -> String {
+    format!(
         "defaults\n mode http\n timeout client 200ms\n timeout connect 1s\n timeout server 1s\n http-reuse always\n\
          listen l\n bind {WEIR}\n {options} server s1 {S1}\n"
-    );
+    )
+}
+
+/// Plays all inputs; the readers from `first` on must agree with that one.
+fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
     let faults = Rc::new(RefCell::new(Vec::new()));
     let found = Rc::clone(&faults);
-    config(&text).workers(&[1]).seeds(seeds).run(move |world| {
+    config(&sections(options)).workers(&[1]).seeds(seeds).run(move |world| {
         let faults = Rc::clone(&found);
         async move {
             let records = serve(&world, first);
@@ -62,7 +121,13 @@ fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
                 let (answered, _) = client.try_receive_up_to(1 << 20).await;
                 client.close();
                 sleep(1).await;
-                if let Err(fault) = judge(&mut records.borrow_mut(), first, &answered) {
+                let answers = answered.windows(11).filter(|window| *window == b"x-origin: 1").count();
+                let judged = judge(&mut records.borrow_mut(), first);
+                let judged = judged.and_then(|requests| match requests == answers {
+                    true => Ok(()),
+                    false => Err(format!("{requests} requests, {answers} answers")),
+                });
+                if let Err(fault) = judged {
                     faults.borrow_mut().push(format!(
                         "{}\n  {fault}\n  got {}",
                         input.escape_ascii(),
@@ -73,8 +138,7 @@ fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
             world.forget_log();
         }
     });
-    let faults = faults.take();
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(30)].join("\n"));
+    report(&faults.take());
 }
 
 /// Answers every request that the first reader finds, and records all bytes, a list for each connection.
@@ -107,8 +171,8 @@ fn serve(world: &World, first: usize) -> Records {
     records
 }
 
-/// Has every reader read what has come since the last time.
-fn judge(records: &mut [Record], first: usize, answered: &[u8]) -> Result<(), String> {
+/// Has every reader read what has come since the last time. Returns how many requests they found.
+fn judge(records: &mut [Record], first: usize) -> Result<usize, String> {
     let mut requests = 0;
     for record in records {
         let bytes = &record.bytes[record.judged..];
@@ -135,8 +199,7 @@ fn judge(records: &mut [Record], first: usize, answered: &[u8]) -> Result<(), St
             }
         }
     }
-    let answers = answered.windows(11).filter(|window| *window == b"x-origin: 1").count();
-    if answers == requests { Ok(()) } else { Err(format!("{requests} requests, {answers} answers")) }
+    Ok(requests)
 }
 
 fn starts(found: &[Found]) -> Vec<usize> {
