@@ -1,4 +1,4 @@
-//! `balance random`: the least loaded of a few servers drawn by lot.
+//! `balance random`: the least loaded of a few servers chosen at random.
 
 use super::bound::Bound;
 use super::ewma::Waits;
@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     },
 };
 
-/// Weir's own: the server with the lowest expected wait of a few drawn by lot.
+/// Weir's own: the server with the lowest expected wait of a few chosen at random.
 pub(super) const EWMA: Row = Row {
     name: "ewma",
     doc: "Weir's own. Draws two servers at random, in proportion to their weights, and selects the one with the lower \
@@ -139,7 +139,7 @@ impl Random {
         let lots = &self.tables.lots;
         let (mut best, start) = lots.find(numbers.below(lots.total())?)?;
         if self.tables.waits.is_some() {
-            // Two different ones: a slow server is never taken for want of another.
+            // Two different ones: a slow server is never chosen because no other one was drawn.
             let own = u64::from(self.tables.weights[best]);
             let Some(point) = numbers.below(lots.total() - own) else { return Some(best) };
             let (other, _) = lots.find(if point < start { point } else { point + own })?;

@@ -118,7 +118,7 @@ fn a_slow_server_costs_least_with_ewma() {
 #[test]
 fn a_burst_is_spread() {
     let [ewma, random] = [EWMA, RANDOM].map(|spec| run(&spec, Traffic::Bursts(80), 1.0));
-    // Ten would be even; nobody gets the whole of it because it was the quickest a moment ago.
+    // Ten would be even; no server gets all of it because it was the quickest an instant ago.
     assert!(ewma.most_of_burst <= 40, "{ewma:?}");
     assert!(ewma.mean_millis < random.mean_millis * 1.25, "{ewma:?} {random:?}");
 }

@@ -1,6 +1,6 @@
 //! Byte buffers from a per-worker pool: storage is zeroed once, when it is first made, and used again ever after.
 //!
-//! It must never grow a buffer: a full buffer pauses whoever fills it.
+//! It must never grow a buffer: a full buffer pauses its writer.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -21,7 +21,7 @@ struct Pool {
 }
 
 impl BufferPool {
-    /// A pool of buffers of `size` bytes that keeps at most `keep_at_most` of them while nobody uses them.
+    /// A pool of buffers of `size` bytes that keeps at most `keep_at_most` of them while they are unused.
     ///
     /// # Panics
     /// When `size` does not fit 32 bits.
@@ -51,7 +51,7 @@ impl BufferPool {
         self.shared.outstanding.get()
     }
 
-    /// Frees the buffers that nobody uses.
+    /// Frees the unused buffers.
     pub fn trim(&self) {
         let free = self.shared.free.take();
         drop(free);

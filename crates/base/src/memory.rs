@@ -26,7 +26,7 @@ const LEAST: usize = 8 << 20;
 const SCARCE: Threshold = Threshold { sixteenths: 12, leaves: 256 << 20 };
 /// The same for what is critical.
 const CRITICAL: Threshold = Threshold { sixteenths: 14, leaves: 128 << 20 };
-/// Beyond this, nothing more is kept for long: entries of stick tables, which nobody waits for.
+/// Beyond this, nothing more is kept for long: entries of stick tables, for which no request waits.
 const KEPT: Threshold = Threshold { sixteenths: 8, leaves: 512 << 20 };
 /// Beyond this, not even a few go on.
 const LAST: Threshold = Threshold { sixteenths: 15, leaves: 64 << 20 };

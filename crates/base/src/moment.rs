@@ -1,6 +1,6 @@
 //! Points in time as plain numbers: `Moment` on a driver's monotonic clock, `WallTime` on the calendar.
 //!
-//! It must never read a clock: whoever owns one hands the numbers in.
+//! It must never read a clock: the owner of a clock passes the numbers in.
 
 use std::ops::Add;
 use std::time::Duration;

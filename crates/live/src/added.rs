@@ -119,7 +119,7 @@ impl Live {
             && self.added.add(proxy)
     }
 
-    /// A backend is removed: nobody finds it any more.
+    /// A backend is removed: it is not found any more.
     pub fn remove_backend(&self, name: &str, index: usize) {
         self.added.remove(name, index);
         self.proxies.strike(index);

@@ -105,7 +105,7 @@ impl Backend {
     }
 
     /// The lock is held for some tens of nanoseconds, so looking again beats sleeping, and the holder is spared the
-    /// system call that wakes a sleeper. Whoever has looked long enough sleeps: the holder lost its processor.
+    /// system call that wakes a sleeper. A caller that has looked long enough sleeps: the holder lost its processor.
     fn lock(&self) -> MutexGuard<'_, Servers> {
         for look in 0..LOOKS {
             match self.0.try_lock() {
@@ -238,12 +238,12 @@ impl ProxyState {
         wake(self.backend.lock().set_resolved(server, resolved, now))
     }
 
-    /// Somebody begins to see to all servers that warm up: whoever did so before need not any more. Its number.
+    /// A task begins to serve all servers that warm up, in place of the one before. Returns its number.
     pub fn attend(&self) -> u32 {
         self.attendants.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Whether nobody else has begun to since.
+    /// Whether no other task has begun to since.
     pub fn is_attended_by(&self, attendant: u32) -> bool {
         self.attendants.load(Ordering::Relaxed) == attendant
     }
@@ -288,7 +288,7 @@ impl ProxyState {
     ) -> Option<(bool, Option<Transition>)> {
         let counter = self.symptoms.get(server)?;
         let Some(symptom) = symptom else {
-            // Most of the time it is zero already, and nobody is made to fetch what nobody wrote.
+            // Most of the time it is zero already, and no other processor has to fetch a line that was not written.
             if counter.load(Ordering::Relaxed) != 0 {
                 counter.store(0, Ordering::Relaxed);
             }
@@ -344,7 +344,7 @@ impl ProxyState {
         self.backend.lock().removal(server)
     }
 
-    /// Removes a server if that is possible. Nothing is sent there any more, whoever asks for it.
+    /// Removes a server if that is possible. Nothing is sent there any more.
     pub fn remove_server(&self, server: usize, now: Moment) -> Removal {
         self.backend.lock().remove(server, now)
     }

@@ -1,5 +1,5 @@
 //! A connection's way in: past the gates of its listening address, its frontend and the process. Must never hold a place
-//! while another is missing, and must leave nobody asleep who could get in.
+//! while another is missing, and must leave no waiter asleep that could be admitted.
 
 use super::gate::Inside;
 use super::{Live, ProxyState};
@@ -40,7 +40,7 @@ impl Drop for Entry {
 }
 
 impl Live {
-    /// Counts a connection in at address `bind` of proxy `frontend`, where nobody waits, there is room and no rate is
+    /// Counts a connection in at address `bind` of proxy `frontend`, where there is no waiter, a slot is free and no rate is
     /// bounded: the usual way in. `None`: the others have to tell, [`Live::enter_or_park`] and [`Live::admit`].
     pub fn enter_freely(&self, frontend: usize, bind: usize) -> Option<Entry> {
         let state = self.proxies.get(frontend)?;
@@ -60,7 +60,7 @@ impl Live {
     /// [`Live::unpark`].
     pub fn enter_or_park(&self, frontend: usize, bind: usize, key: u64, waker: &Waker) -> Option<Entry> {
         let state = self.proxies.get(frontend)?;
-        // Who was woken at one gate and stops at another passes the wake-up on: somebody else may get through there.
+        // A waiter that was woken at one gate and stops at another passes the wake-up on: another one may be admitted there.
         let Some(at_address) = state.enter_bind_or_park(bind, key, waker) else {
             state.unpark_frontend(key);
             self.process.unpark(key);

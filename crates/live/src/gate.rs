@@ -14,7 +14,7 @@ use std::task::Waker;
 pub struct Gate {
     inside: AtomicU32,
     bound: AtomicU32,
-    /// Length of `parked`, so that a release need not lock when nobody waits.
+    /// Length of `parked`, so that a release need not lock when there is no waiter.
     waiting: AtomicU32,
     parked: Mutex<VecDeque<(u64, Waker)>>,
 }
@@ -40,7 +40,7 @@ impl Gate {
         self.bound.load(SeqCst)
     }
 
-    /// Changes the bound. Nobody is sent away; new room wakes as many as it has places for.
+    /// Changes the bound. No holder is removed; new capacity wakes as many as it has places for.
     pub fn set_bound(&self, bound: u32) {
         self.bound.store(bound, SeqCst);
         let room = bound.saturating_sub(self.inside());
@@ -51,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Enters where nobody waits and there is room.
+    /// Enters where there is no waiter and a free slot.
     #[inline]
     pub(super) fn enter_freely(&self) -> Option<Inside<'_>> {
         (self.waiting.load(SeqCst) == 0 && self.enter()).then(|| Inside(self))
@@ -69,7 +69,7 @@ impl Gate {
     /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release counts down before it looks at
     /// `waiting`: whichever comes second sees the other, so no wake-up is lost.
     pub(super) fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
-        // With nobody parked there is nothing to forget.
+        // Without a parked waiter there is nothing to cancel.
         if let Some(inside) = self.enter_freely() {
             return Some(inside);
         }
@@ -144,7 +144,7 @@ impl Gate {
 pub struct Inside<'a>(&'a Gate);
 
 impl Inside<'_> {
-    /// Somebody else holds the place from now on, and calls [`Gate::leave`] at its end.
+    /// Another owner holds the slot from now on, and calls [`Gate::leave`] at its end.
     pub(super) fn hand_over(self) {
         std::mem::forget(self);
     }

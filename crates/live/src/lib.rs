@@ -149,7 +149,7 @@ impl ProcessState {
 /// One proxy's live state.
 #[derive(Debug)]
 pub struct ProxyState {
-    /// The process's connections: whoever is in the frontend is in the process.
+    /// The process's connections: a connection in the frontend is in the process.
     process: Arc<ProcessState>,
     /// Neither disabled nor unpublished.
     publication: added::Publication,
@@ -159,7 +159,7 @@ pub struct ProxyState {
     binds: Vec<Option<Gate>>,
     secure_binds: Vec<bool>,
     backend: backend::Backend,
-    /// How often somebody has begun to see to servers that warm up (`slowstart`).
+    /// How many tasks have begun to serve servers that warm up (`slowstart`).
     attendants: AtomicU32,
     /// Signs of illness in a row, of each server (`observe`).
     symptoms: AppendOnlyVec<AtomicU32>,
@@ -206,7 +206,7 @@ pub struct PickContext {
     pub forced: bool,
     /// Its place among those that wait.
     pub priority: Priority,
-    /// The server it had better be: the one that the session has a connection to. Ignored where the balance binds
+    /// The preferred server: the one that the session has a connection to. Ignored where the balance binds
     /// requests to servers, and where that server does not take part.
     pub prefer: Option<Preference>,
 }

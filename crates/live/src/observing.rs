@@ -1,4 +1,4 @@
-//! What becomes of requests at servers, told by whoever carried them. Must never decide what that means.
+//! Outcomes of requests at servers, reported by the streams that carried them. Must never decide what that means.
 
 use base::moment::Moment;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::{PoisonError, RwLock};
 
-/// Stands for a hidden password and one that was tried: their digest under a key that nobody else knows.
+/// Stands for a hidden password and one that was tried: their digest under a secret key.
 pub type Proof = [u8; 32];
 
 /// Proofs of one generation at most; there are two of them.

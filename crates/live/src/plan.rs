@@ -1,4 +1,4 @@
-//! What live state is made of: plain data, which whoever compiles a configuration fills in. Must never hold anything that
+//! What live state is made of: plain data, which the compiler of a configuration fills in. Must never hold anything that
 //! changes, nor text that still has to be interpreted.
 
 use crate::persistence::PersistencePlan;

@@ -1,5 +1,5 @@
 //! Bounds on events a second (`rate-limit sessions`, `maxconnrate`, `maxsessrate`), exact over all workers. Must never
-//! read a clock, and must leave nobody asleep who could go on.
+//! read a clock, and must leave no waiter asleep that could go on.
 
 use super::{Live, ProcessState, ProxyState};
 use base::moment::Moment;

@@ -165,7 +165,7 @@ impl Servers {
         (is_free && is_near).then_some(server)
     }
 
-    /// A request more: limits that follow the load grow, and whoever waited for that is served.
+    /// A request more: limits that follow the load grow, and requests that waited for that are served.
     fn follow_load(&mut self) -> Vec<Waker> {
         if self.ramps.is_settled(self.held) {
             return Vec::new();
@@ -224,7 +224,7 @@ impl Servers {
         Outcome::Queued(waiter)
     }
 
-    /// A slot of `server` is given back: to the next who waits, or to nobody. The counts are those of the moment when
+    /// A slot of `server` is given back: to the next waiter, if there is one. The counts are those of the moment when
     /// the slot was free.
     pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
         self.let_go();
@@ -518,7 +518,7 @@ impl Servers {
         }
     }
 
-    /// After a change: whoever can be served now is.
+    /// After a change: requests that can be served now are.
     pub(super) fn fill_free_slots(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for server in 0..self.servers.len() {

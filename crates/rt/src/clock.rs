@@ -1,4 +1,4 @@
-//! The clock, and a random number, for whoever runs outside of a worker. Must never be read by a task,
+//! The clock, and a random number, for code that runs outside of a worker. Must never be read by a task,
 //! which asks its worker.
 
 use base::moment::Moment;
@@ -30,7 +30,7 @@ pub fn moment() -> Moment {
     crate::sys::clock::monotonic()
 }
 
-/// A random number of the kernel for whoever runs outside of a worker: what hashes are keyed with, say. Each call gives
+/// A random number of the kernel for code that runs outside of a worker: what hashes are keyed with, say. Each call gives
 /// another one.
 pub fn seed() -> u64 {
     crate::sys::clock::seed()

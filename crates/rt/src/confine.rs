@@ -1,4 +1,4 @@
-//! The process forbids itself what serving does not need, so that a fault in it is worth little to whoever finds it.
+//! The process forbids itself what serving does not need, so that a vulnerability in it is worth little to an attacker.
 //!
 //! It holds for the calling thread and those that it starts, for good: call it before the workers start, behind
 //! everything that needs what is forbidden.
@@ -116,7 +116,7 @@ mod tests {
 
     fn map(protection: libc::c_int) -> Result<(), Option<i32>> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a fresh mapping of one page, which nobody uses.
+        // SAFETY: a new mapping of one page, which is unused.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
         if address == libc::MAP_FAILED { Err(io::Error::last_os_error().raw_os_error()) } else { Ok(()) }
     }

@@ -37,7 +37,7 @@ pub struct Config {
     pub processors: Vec<Option<ProcessorSet>>,
     /// Bytes of a [`crate::buffer`].
     pub buffer_size: usize,
-    /// Buffers that a worker keeps while nobody uses them.
+    /// Buffers that a worker keeps while they are unused.
     pub buffers_kept: usize,
     /// Events that one wait takes at most.
     pub max_events: usize,
@@ -135,7 +135,7 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
     }
     let _stop_others = StopOthers(Arc::clone(&shared));
     if let Some(Some(processors)) = config.processors.get(usize::from(remote.worker)) {
-        // Slower, perhaps, but no reason not to serve: a processor may have been switched off since somebody looked.
+        // Slower, perhaps, but no reason not to serve: a processor may have been switched off since it was looked up.
         let _ = process::bind_to(processors);
     }
     remote.runs_on(sys::thread::number());
@@ -242,7 +242,7 @@ fn usage(began: Moment, slept: Option<Moment>, woke: Moment) -> u32 {
     u32::try_from(busy.as_nanos() * 100 / whole.as_nanos().max(1)).unwrap_or(100).min(100)
 }
 
-/// Records an event with its source, and wakes whoever waited for it.
+/// Records an event with its source, and wakes its waiter.
 pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
     let (spoilt, (reader, writer)) = {
         let mut sources = worker.sources.borrow_mut();
@@ -311,7 +311,7 @@ fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
 /// How long a turn calls the tasks of one queue, at least one of them: what is left has to wait for events to be seen.
 /// Tasks that serve a request each reach this seldom; it bounds a turn in which many of them take long.
 const TURN: Duration = Duration::from_millis(2);
-/// The same for tasks that have used up their slices: whoever comes meanwhile waits for two of them, and not for all.
+/// The same for tasks that have used up their slices: an event that comes meanwhile waits for two of them, and not for all.
 const TURN_OF_LATE: Duration = Duration::from_micros(200);
 /// Calls between two readings of the clock.
 const CALLS_A_LOOK: usize = 16;
@@ -325,7 +325,7 @@ fn run_tasks(worker: &Worker) {
     let normal = normal.min(worker.run_queue_depth);
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
-    // Whoever comes while many of these are due waits for a few of them and not for all.
+    // An event that comes while many of these are due waits for a few of them and not for all.
     let background = background.min(8 + normal / 4);
     run_queue(worker, Queue::Normal, normal, TURN);
     run_queue(worker, Queue::Heavy, heavy, TURN);

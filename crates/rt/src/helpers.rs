@@ -56,7 +56,7 @@ impl Queue {
                 state.idle -= 1;
             };
             drop(state);
-            // Whoever waits for it is told by what the job drops.
+            // A waiter is woken by what the job drops.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }

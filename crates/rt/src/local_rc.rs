@@ -34,7 +34,7 @@ impl<T> LocalRc<T> {
 
     #[inline]
     fn content(&self) -> &Content<T> {
-        // SAFETY: the content is alive as long as somebody holds it, and nobody has a `&mut` to it before the last has gone.
+        // SAFETY: the content is alive as long as there is a holder, and there is no `&mut` to it before the last holder has gone.
         unsafe { self.content.as_ref() }
     }
 }
@@ -72,7 +72,7 @@ impl<T> Drop for LocalRc<T> {
         self.content().holders.set(left);
         if left == 0 {
             let _release = Release(self.content.cast(), Layout::new::<Content<T>>());
-            // SAFETY: this was the last holder: nobody reaches the content any more.
+            // SAFETY: this was the last holder: the content cannot be reached any more.
             unsafe { ptr::drop_in_place(self.content.as_ptr()) };
         }
     }

@@ -1,7 +1,7 @@
 //! How far local time is ahead of UTC and what its zone is called, from the system's time zone rules (`TZ`,
 //! `/etc/localtime`).
 //!
-//! It must never read a clock, nor tell a date: those are worked out by whoever prints them.
+//! It must never read a clock, nor compute a date: the caller that prints one does.
 
 use base::moment::ZoneName;
 use std::ffi::CStr;

@@ -174,7 +174,7 @@ impl Remote {
         }
     }
 
-    /// Refuses messages from now on, and returns those that nobody will read.
+    /// Refuses messages from now on, and returns the unread ones.
     pub(crate) fn close(&self) -> Vec<Message> {
         lock(&self.inbox.messages).take().unwrap_or_default()
     }
@@ -256,7 +256,7 @@ impl Handle {
         self.shared.stop();
     }
 
-    /// Whether somebody asked the workers to leave.
+    /// Whether the workers were asked to stop.
     pub fn stopping(&self) -> bool {
         self.shared.stopping()
     }
@@ -330,7 +330,7 @@ mod tests {
         Message::Job(Box::new(|| {}))
     }
 
-    /// Whether somebody was roused, which is read off the event's descriptor.
+    /// Whether a worker was woken, which the event's descriptor shows.
     fn was_roused(remote: &Remote) -> bool {
         let event = remote.descriptors.as_ref().unwrap().event.try_clone().unwrap();
         std::io::Read::read(&mut std::fs::File::from(event), &mut [0; 8]).is_ok()

@@ -52,7 +52,7 @@ impl MappedFile {
         let count = bytes.len().min(self.length.saturating_sub(at));
         if count > 0 {
             // SAFETY: `at` and `count` stay within the mapping, which is writable and lives as long as this value; a slice of
-            // this process does not overlap it, since nobody else has its address.
+            // this process does not overlap it, since its address is not known elsewhere.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(at), count) };
         }
         count

@@ -131,7 +131,7 @@ pub fn keep_to_limits(threads: usize) {
     enter(PENDING.get());
     let used = PROCESS.used();
     let (size, data) = mapped().unwrap_or((used, used));
-    // What the process has mapped already, and nobody allocated, lies in the limit as well.
+    // Memory that the process has mapped and not allocated counts against the limit as well.
     let left = |limit: Option<usize>, mapped: usize| {
         let others = mapped.saturating_sub(used) + threads.saturating_mul(THREAD);
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(others))
@@ -166,7 +166,7 @@ pub(crate) fn restore_reserve() -> bool {
     let Some(start) = sys::memory::set_aside(length) else { return false };
     let placed = RESERVED.compare_exchange(ptr::null_mut(), start.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
     if placed.is_err() {
-        // SAFETY: another thread was first; this one's has just been set aside, and nobody knows of it.
+        // SAFETY: another thread was first; this one's has just been allocated, and nothing refers to it.
         let _ = unsafe { sys::memory::unmap(start, length) };
     }
     true

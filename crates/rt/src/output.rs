@@ -141,7 +141,7 @@ impl Way {
 fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed; a descriptor that is not open makes the call fail.
     let fresh = sys::check(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fresh) })
 }
 

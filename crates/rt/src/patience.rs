@@ -5,7 +5,7 @@
 //! take longer than to serve it. If the worker gives way once instead, the client goes on to begin others, and all of
 //! them are served together.
 //!
-//! Nothing here may give way where that does not pay: on a processor of the worker's own nobody waits for it, beside a
+//! Nothing here may yield where that does not pay: on a processor of the worker's own no other thread waits for it, beside a
 //! program that computes the worker would be away for long, and requests on connections that stay gain nothing.
 
 use std::cell::Cell;

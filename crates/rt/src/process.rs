@@ -156,7 +156,7 @@ pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     sys::process::close_on_exec(number)?;
-    // SAFETY: the descriptor is open (the call above would have failed), and whoever started the process gave it away.
+    // SAFETY: the descriptor is open (the call above would have failed), and the parent process gave it away.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -195,7 +195,7 @@ pub fn descriptor_limit() -> io::Result<(u64, u64)> {
 /// Sets the limits of open descriptors.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege.
+/// The kernel's: a privilege is missing.
 pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     sys::process::set_descriptor_limit(soft, hard)
 }
@@ -203,7 +203,7 @@ pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
 /// Sets the scheduling priority of this thread and those that it starts: -20 is the most, 19 the least.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege.
+/// The kernel's: a privilege is missing.
 pub fn set_priority(nice: i32) -> io::Result<()> {
     sys::process::set_priority(nice)
 }

@@ -32,7 +32,7 @@ pub struct Invocation {
     pub environment: Vec<(String, String)>,
 }
 
-/// Programs that were given up, and whose end nobody has heard of yet.
+/// Programs that were given up and not reaped yet.
 static ABANDONED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// Those that run: a process that ends in order takes them with it ([`end_all`]), and its guardian does otherwise.

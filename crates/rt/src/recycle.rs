@@ -115,7 +115,7 @@ impl<T: ?Sized> Drop for Recycled<T> {
             }
         }
         let _release = Release(self.content.cast(), self.layout());
-        // SAFETY: the box owns the content, which nobody uses after this.
+        // SAFETY: the box owns the content, which is not used after this.
         unsafe { ptr::drop_in_place(self.content.as_ptr()) };
     }
 }
@@ -194,7 +194,7 @@ impl Bins {
             return false;
         }
         self.kept.set(kept);
-        // SAFETY: nobody else uses the block, it has at least 16 bytes and is aligned to 16.
+        // SAFETY: the block has no other user, it has at least 16 bytes and is aligned to 16.
         unsafe { block.cast::<*mut u8>().write(self.heads[class].get()) };
         self.heads[class].set(block.as_ptr());
         true

@@ -56,7 +56,7 @@ pub fn leave_other_groups() -> bool {
 /// Changes the group.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege.
+/// The kernel's: a privilege is missing.
 pub fn change_group(group: u32) -> io::Result<()> {
     sys::process::set_group(group)
 }
@@ -64,7 +64,7 @@ pub fn change_group(group: u32) -> io::Result<()> {
 /// Changes the user, and keeps `kept` capabilities across the change as far as the process has them.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege. The process is in an unknown state then, and should end.
+/// The kernel's: a privilege is missing. The process is in an unknown state then, and should end.
 pub fn change_user(user: u32, kept: &[Capability]) -> io::Result<()> {
     if kept.is_empty() {
         return sys::process::set_user(user);
@@ -80,7 +80,7 @@ pub fn change_user(user: u32, kept: &[Capability]) -> io::Result<()> {
 /// name space of its own.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege or of the directory.
+/// The kernel's: a privilege or the directory is missing.
 pub fn change_root(directory: &Path) -> io::Result<()> {
     if !is_superuser() {
         sys::rights::enter_user_namespace()?;
@@ -92,7 +92,7 @@ pub fn change_root(directory: &Path) -> io::Result<()> {
 /// Makes an empty directory that has no name any more the root of the file system.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege or of a place for the directory.
+/// The kernel's: a privilege is missing, or there is no place for the directory.
 pub fn change_root_to_nothing() -> io::Result<()> {
     let directory = fresh_directory()?;
     let entered = std::env::set_current_dir(&directory);
@@ -101,7 +101,7 @@ pub fn change_root_to_nothing() -> io::Result<()> {
     change_root(Path::new("."))
 }
 
-/// Makes a directory that nobody else may enter.
+/// Makes a directory that no other user may enter.
 fn fresh_directory() -> io::Result<std::path::PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     const ATTEMPTS: u32 = 100;
@@ -128,7 +128,7 @@ pub fn forbid_new_privileges() -> io::Result<()> {
 /// Bounds the memory for data, in bytes. [`crate::memory::keep_to_limits`] has the process stay within it.
 ///
 /// # Errors
-/// The kernel's, for want of a privilege.
+/// The kernel's: a privilege is missing.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     sys::rights::set_limit(libc::RLIMIT_DATA, bytes)
 }

@@ -77,7 +77,7 @@ pub(crate) struct Source {
     wants_data: bool,
     /// It belongs to a parked stream: events are reported to the worker's reaper.
     pub(crate) parked: bool,
-    /// Level-triggered reports of a listener that nobody took since.
+    /// Level-triggered reports of a listener that were not taken since.
     pub(crate) unheeded: u8,
     /// A listener: the number under which the driver watches it, level-triggered.
     pub(crate) level: Option<i32>,
@@ -163,7 +163,7 @@ impl Source {
         (self.take_reader(), self.write_waker.take())
     }
 
-    /// Counts reports of a listener for which nobody waits. The driver repeats them in every turn; after two of them
+    /// Counts reports of a listener for which no task waits. The driver repeats them in every turn; after two of them
     /// it must stop watching the returned number, or the worker would never sleep. The listener's next wait goes on.
     pub(crate) fn is_unheeded(&mut self) -> Option<i32> {
         let number = self.level.filter(|_| self.read_waker.is_none())?;

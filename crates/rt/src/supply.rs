@@ -16,7 +16,7 @@ use crate::task_id::NO_TAG;
 use crate::worker::Worker;
 use crate::{current, memory, sleep, spawn};
 
-/// How often a worker looks whether memory is back, while somebody waits for it.
+/// How often a worker looks whether memory is back, while a task waits for it.
 const LOOK: Duration = Duration::from_millis(10);
 /// With each of so many looks, the other workers give back what they keep.
 const TRIM_OTHERS: u32 = 10;
@@ -103,7 +103,7 @@ fn trim(worker: &Worker) {
     worker.bins.trim();
 }
 
-/// Has all workers give back what they keep, until memory is back, and wakes those that wait as it comes, until nobody does.
+/// Has all workers give back what they keep, until memory is back, and wakes the waiting tasks as it comes, until there are none.
 async fn look() {
     for round in 0_u32.. {
         if memory_is_scarce() {
@@ -125,7 +125,7 @@ async fn look() {
     }
 }
 
-/// Wakes as many as there is memory for, those first that go on. False: nobody waits any more.
+/// Wakes as many as there is memory for, those first that go on. False: no task waits any more.
 fn release(worker: &Worker) -> bool {
     let size = worker.buffer_size() + A_TASK;
     let supply = PROCESS.supply();

@@ -23,7 +23,7 @@ pub enum Class {
     Normal,
     /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
     Heavy,
-    /// What nobody waits for, short but much at once (checks): eight tasks a turn, or a fifth of those that run in it.
+    /// What no client waits for, short but much at once (checks): eight tasks a turn, or a fifth of those that run in it.
     Background,
 }
 
@@ -69,7 +69,7 @@ pub struct TaskCost {
 
 /// What is measured of the tasks of one worker.
 struct Clock {
-    /// The time when somebody read the clock last.
+    /// The time when the clock was read last.
     now: Moment,
     /// When the task that runs was called.
     called: Moment,

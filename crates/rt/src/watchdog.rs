@@ -72,7 +72,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts watching. Without a thread for it, nobody watches: that is no reason not to serve.
+    /// Starts watching. Without a thread for it there is no watchdog: that is no reason not to serve.
     pub(crate) fn start(watchdog: Option<&Watchdog>, shared: &Arc<Shared>, running_task: RunningTask) -> Guard {
         let Some(watchdog) = watchdog.cloned() else { return Guard { thread: None } };
         if threads::prepare_to_look(running_task).is_err() {
@@ -184,7 +184,7 @@ impl Judge {
 
     /// A turn may be long because it has many tasks, and a task may be long because it has many requests: progress shows in
     /// both. Only one and the same task that makes none in several looks is a stall. Time is counted in looks, so that a
-    /// machine that stood still itself accuses nobody.
+    /// machine that was suspended itself does not count.
     fn judge(&mut self, seen: Seen, limits: Limits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
         let Some((_, start)) = self.progress.filter(|(progress, _)| *progress == seen.progress) else {
             *self = Judge { progress: Some((seen.progress, seen.used)), ..Judge::default() };

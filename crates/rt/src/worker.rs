@@ -167,7 +167,7 @@ impl Worker {
         self.buffers.size()
     }
 
-    /// Frees the buffers that nobody uses.
+    /// Frees the unused buffers.
     pub(crate) fn trim_buffers(&self) {
         self.buffers.trim();
         self.large_buffers.trim();
@@ -265,7 +265,7 @@ pub fn now() -> Moment {
     current::with(|worker| worker.now.get())
 }
 
-/// The time at this very moment. For whoever measures what happens within a turn: it reads the clock, which costs some
+/// The time at this very moment. For measuring what happens within a turn: it reads the clock, which costs some
 /// twenty nanoseconds, where [`now`] costs one.
 #[inline]
 pub fn read_clock() -> Moment {
@@ -309,7 +309,7 @@ pub fn processor_time() -> Duration {
     current::with(|worker| worker.driver.processor_time())
 }
 
-/// The calendar time of this turn, read when somebody first asks in it.
+/// The calendar time of this turn, read when it is first asked for in it.
 #[inline]
 pub fn wall() -> WallTime {
     current::with(Worker::wall)
@@ -351,7 +351,7 @@ pub fn large_buffer_size() -> usize {
     current::with(|worker| worker.large_buffers.size())
 }
 
-/// Buffers of both classes from this worker's pools that somebody holds now. For tests that look for leaks.
+/// Buffers of both classes from this worker's pools that are in use now. For tests that look for leaks.
 pub fn buffers_in_use() -> usize {
     current::with(|worker| worker.buffers.outstanding() + worker.large_buffers.outstanding())
 }
@@ -517,7 +517,7 @@ pub fn stop_spinning() {
     current::with(|worker| worker.shared.spin.store(false, Ordering::Relaxed));
 }
 
-/// Whether somebody asked the workers to leave.
+/// Whether the workers were asked to stop.
 pub fn stopping() -> bool {
     current::with(|worker| worker.shared.stopping())
 }

@@ -1,5 +1,5 @@
 //! The Gregorian calendar: what day and hour a number of seconds since the UNIX epoch is. Must never read a clock or know
-//! a time zone: whoever wants local time adds its offset first.
+//! a time zone: the caller adds the offset for local time first.
 
 /// English names of months, as dates of the protocols abbreviate them.
 pub const MONTHS: [&[u8; 3]; 12] =

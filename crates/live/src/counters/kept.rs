@@ -46,7 +46,7 @@ pub struct KeptCounts {
 enum Section {
     /// None has begun.
     None,
-    /// One that nobody knows.
+    /// An unknown one.
     Unknown,
     Known(Side, Vec<Box<str>>),
 }
@@ -104,7 +104,7 @@ impl KeptCounts {
     }
 }
 
-/// What a line says of somebody who is known.
+/// What a line says of a known object.
 fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &str) -> bool) -> Option<Kept> {
     let (guid, rest) = line.split_once(',')?;
     if !known(side, guid) {

@@ -1,5 +1,5 @@
 //! What is counted, for the runtime API and statistics (management manual, section 9.1). Every worker counts in cells of
-//! its own; whoever reads adds them up. Must never be asked by a decision: limits and queues have their own counts.
+//! its own; a reader adds them up. Must never be asked by a decision: limits and queues have their own counts.
 
 mod cell;
 mod kept;

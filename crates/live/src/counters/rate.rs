@@ -2,7 +2,7 @@
 //! counts its own; a rate is the sum. Must never be written by two threads.
 //!
 //! A worker that enters a new second looks at what all workers counted in the last one and keeps the highest sum it has
-//! seen. Whoever enters a second first after the last event of the one before sees all of it, so that the highest sum
+//! seen. The first writer in a second after the last event of the one before sees all of it, so that the highest sum
 //! over the workers is exact, without a word that two of them write.
 
 use std::sync::atomic::{
@@ -91,7 +91,7 @@ impl Rate {
     pub fn most<'a>(now: Moment, parts: impl Iterator<Item = &'a Self> + Clone) -> u64 {
         let this = second(now);
         let seen = parts.clone().map(|part| part.most.load(Relaxed)).max().unwrap_or(0);
-        // Seconds after which nobody has counted yet are known to their own words alone.
+        // Seconds after which nothing was counted yet are in their own words alone.
         let words = |part: &'a Self| [part.current.load(Acquire), part.previous.load(Acquire)].map(|word| (part, word));
         let open = parts.clone().flat_map(words).filter(|(part, word)| !part.is_forgotten(*word));
         let open = open.map(|(_, word)| word);

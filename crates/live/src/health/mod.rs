@@ -85,7 +85,7 @@ impl Health {
         Self { rise, fall, level, trusted, enabled, running, hurried, last, failed: 0, analyzed: 0 }
     }
 
-    /// Of a server that nobody has asked its agent about yet: one answer changes it.
+    /// Of a server whose agent was not asked yet: one answer changes it.
     pub fn of_agent() -> Self {
         Self::new(1, 1, InitialState::FullyUp)
     }

@@ -40,7 +40,7 @@ pub(super) struct Entry<'a> {
     pub(super) until: Moment,
 }
 
-/// Appends an entry. Whoever hears it knows how long it stays where that is not as long as the table says.
+/// Appends an entry. The receiver learns how long it stays where that differs from the table's expiry.
 pub(super) fn tell(
     out: &mut Vec<u8>,
     told: &Definition,

@@ -67,7 +67,7 @@ impl Sent {
 pub(super) struct Learned(Vec<Option<Arc<[u8]>>>);
 
 impl Learned {
-    /// Remembers one. Numbers are bounded by whoever reads them.
+    /// Remembers one. The reader bounds the numbers.
     pub(super) fn note(&mut self, number: u64, name: &[u8]) {
         let at = number.min(NAMES) as usize;
         if self.0.len() <= at {

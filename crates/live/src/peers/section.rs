@@ -1,5 +1,5 @@
-//! A section: who is connected, from whom everything is learned, when somebody is tried again. It is lent bytes and moments
-//! by whoever holds the connections. Must never hold more than one connection with a peer.
+//! A section: who is connected, from whom everything is learned, when a peer is tried again. It is lent bytes and moments
+//! by the owner of the connections. Must never hold more than one connection with a peer.
 
 use super::plan::Shared;
 use super::session::{Around, Event, Fault, Manner, PATIENCE, Reach, Session};
@@ -10,7 +10,7 @@ use wire::peers::{Hello, Malformed, Status};
 
 /// Between two attempts to reach a peer.
 const RECONNECT: Duration = Duration::from_secs(5);
-/// How long is waited for somebody to learn from.
+/// How long a peer to learn from is waited for.
 const RESYNC: Duration = Duration::from_secs(5);
 /// How long the greeting of a peer may be on its way.
 const CROSSING: Duration = Duration::from_secs(1);
@@ -88,7 +88,7 @@ enum Resync {
     Local(Moment),
     /// From another instance, if one is there before that.
     Remote(Moment),
-    /// It was, or there was nobody.
+    /// It was, or no peer was there.
     Finished,
 }
 
@@ -117,12 +117,12 @@ pub struct Section {
     /// The peer from which everything is learned.
     teacher: Option<usize>,
     generation: u64,
-    /// The process stops: the local peer is taught, nobody else.
+    /// The process stops: the local peer alone is taught.
     leaving: bool,
 }
 
 impl Section {
-    /// Nobody is connected. `successor`: an older process may come to teach this one.
+    /// No peer is connected. `successor`: an older process may come to teach this one.
     pub fn new(setting: Setting, now: Moment, successor: bool) -> Self {
         let names = setting.remotes.iter().map(|remote| (&remote.name, false));
         let peers = names.chain([(&setting.local, true)]).map(|(name, local)| Peer {
@@ -158,7 +158,7 @@ impl Section {
         }
     }
 
-    /// Time has passed, or somebody has come or gone. `random` chooses among those who may be asked for everything; true:
+    /// Time has passed, or a peer has connected or disconnected. `random` chooses among those who may be asked for everything; true:
     /// one of them is to be asked.
     pub fn tick(&mut self, now: Moment, random: u64) -> bool {
         if self.teacher.is_some() || self.leaving {
@@ -246,7 +246,7 @@ impl Section {
         true
     }
 
-    /// Somebody has come and said who they are. A connection that there was with them ends.
+    /// A peer has connected and given its name. A connection that there was with them ends.
     ///
     /// # Errors
     /// What they are to be told instead of 200.

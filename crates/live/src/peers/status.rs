@@ -137,7 +137,7 @@ pub struct SectionStatus {
     pub name: Box<str>,
     /// Whether it has learned what there was to learn when it began.
     pub complete: bool,
-    /// Until when it waits for somebody to learn from.
+    /// Until when it waits for a peer to learn from.
     pub resync_timeout: Option<Moment>,
     /// The others, then the local one.
     pub peers: Vec<PeerStatus>,

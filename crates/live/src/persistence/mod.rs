@@ -24,7 +24,7 @@ use config::text;
 pub struct Cookie {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Who sets it; `None`: nobody does, only what clients bring is read.
+    /// What sets it; `None`: it is not set, only what clients send is read.
     pub mode: Option<CookieMode>,
     /// Servers do not see it, and clients that have it do not get it again.
     pub indirect: bool,

@@ -1,4 +1,4 @@
-//! Servers that come and go while requests flow. Must never give a place to another server unless told that nobody knows the
+//! Servers that come and go while requests flow. Must never give a place to another server unless told that nothing refers to the
 //! one before, and never remove one that has something to do.
 
 use super::Servers;
@@ -17,7 +17,7 @@ pub(super) fn enter(server: &ServerPlan, index: usize, loads: &mut Loads, ramps:
     }
 }
 
-/// A server that is added: in maintenance, and its checks wait until somebody enables them.
+/// A server that is added: in maintenance, and its checks wait until they are enabled.
 fn arrival(server: &ServerPlan, now: Moment) -> ServerState {
     let mut state = ServerState::new(server);
     state.forced = Admin::Maintenance;

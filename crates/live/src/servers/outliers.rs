@@ -187,7 +187,7 @@ impl Servers {
         (true, self.set_ejected(server, false, now))
     }
 
-    /// The administrator's word ends an ejection: nobody waits for its end any more.
+    /// The administrator's command ends an ejection.
     pub(crate) fn pardon(&mut self, server: usize) {
         let record = self.outliers.as_mut().and_then(|outliers| outliers.records.get_mut(server));
         if let Some(record) = record {

@@ -1,11 +1,11 @@
-//! Tells whoever passes a table's refreshments on that there are some. Must never cost more than a look at one word where
-//! nobody waits, and never wake anybody while a shard is locked.
+//! Wakes the task that passes a table's updates on. Must never cost more than a look at one word where
+//! there is no waiter, and never wake a task while a shard is locked.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
-/// Somebody may wait for it.
+/// There may be a waiter.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     awaited: AtomicBool,
@@ -31,7 +31,7 @@ impl Bell {
         }
     }
 
-    /// From now on there is somebody. What was rung before has to be looked for behind this.
+    /// From now on there is a waiter. Updates from before have to be looked for after this.
     pub(super) fn wait(&self, waker: &Waker) {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.awaited.store(true, SeqCst);

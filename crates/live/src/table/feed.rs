@@ -36,7 +36,7 @@ impl Table {
         rate::tick(now)
     }
 
-    /// The number of the last refreshment: whoever was told all of them waits until it grows.
+    /// The number of the last refreshment: a reader that has all of them waits until it grows.
     pub fn last_update(&self) -> u32 {
         self.updates.load(SeqCst)
     }
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Hands the entries to `take` that were refreshed here behind a number, looking at `most` places behind the cursor:
-    /// for whoever has very much to tell. `None`: that was all.
+    /// for a reader that has very much to send. `None`: that was all.
     pub fn page_updates(
         &self,
         from: Cursor,

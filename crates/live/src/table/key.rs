@@ -135,7 +135,7 @@ impl Keys {
         }
     }
 
-    /// A key at the end. One of a wrong size cannot be: whoever makes keys knows the type.
+    /// A key at the end. A wrong size is impossible: the maker of a key knows the type.
     pub(super) fn push(&mut self, key: &[u8]) {
         match self {
             Self::Four(list) => list.push(key.try_into().unwrap_or_default()),

@@ -72,7 +72,7 @@ impl Tables {
     }
 }
 
-/// A place in a table. It stays that entry's as long as somebody tracks it.
+/// A place in a table. It stays that entry's as long as it is tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryRef {
     shard: u32,
@@ -112,7 +112,7 @@ pub struct Table {
     used: AtomicU32,
     /// The number of the last refreshment.
     updates: AtomicU32,
-    /// For whoever tells peers.
+    /// For the task that updates peers.
     bell: Bell,
 }
 
@@ -169,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Something was refreshed: whoever tells peers of it is woken.
+    /// Something was updated: the task that updates peers is woken.
     #[inline]
     fn ring(&self) {
         if self.plan.shared {
@@ -229,7 +229,7 @@ impl Table {
     }
 
     /// Pins the entry of a key, which is refreshed, or made if there is none, and changes it. `None`: there is no room.
-    /// Whoever gets the place has to release it once.
+    /// The caller has to release the place once.
     #[inline]
     fn pin(&self, key: &TableKey<'_>, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) -> Option<EntryRef> {
         let (at, slot, mut shard) = self.obtain(key.bytes(), now)?;
@@ -299,7 +299,7 @@ impl Table {
         now: Moment,
         mut shard: MutexGuard<'t, Shard>,
     ) -> Option<(u32, u32, MutexGuard<'t, Shard>)> {
-        // The second time a place is held: the room that was made, which nobody else can take.
+        // The second time a place is held: the capacity that was freed, which no other caller can take.
         for holds_place in [false, true] {
             // What was over goes first, the old entry of that very key included.
             let swept = shard.forget(hash, key) + shard.expire(now, self.end(now), SWEPT);

@@ -5,7 +5,7 @@ use super::shard::Shard;
 use super::{EntryMut, EntryRef, EntryView, Table};
 use base::moment::Moment;
 
-/// How far somebody has gone through a table.
+/// How far a walk through a table has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
     shard: u32,
@@ -75,7 +75,7 @@ impl Table {
         Some(result)
     }
 
-    /// Takes out the entry at a place, if there is one that nobody tracks and that `wanted` agrees to.
+    /// Takes out the entry at a place, if there is one that is not tracked and that `wanted` accepts.
     pub fn remove_at(&self, at: EntryRef, now: Moment, wanted: impl FnOnce(EntryView<'_>) -> bool) -> bool {
         if at.shard as usize >= self.parts.len() {
             return false;

@@ -38,7 +38,7 @@ pub struct StickTable {
 }
 
 impl StickTable {
-    /// From what the configuration says; `write_to` is for whoever knows the other tables.
+    /// From what the configuration says; `write_to` is resolved by the caller, which knows the other tables.
     pub fn new(name: &str, proxy: Option<usize>, written: &TableSpec) -> Self {
         Self {
             name: name.into(),

@@ -1,5 +1,5 @@
 //! A part of a table: its entries in an array, chained by hash, and in a list by when they were refreshed. Everything in
-//! it happens under the lock of its owner. Must never make an entry that nobody asked for, and never drop a tracked one.
+//! it happens under the lock of its owner. Must never make an entry without a request for it, and never drop a tracked one.
 
 use super::key::Keys;
 use base::moment::Moment;
@@ -65,7 +65,7 @@ impl Shard {
         }
     }
 
-    /// The entry of a key that is there at that moment. One that is over counts only while somebody tracks it.
+    /// The entry of a key that is there at that moment. An expired one counts only while it is tracked.
     #[inline]
     pub(super) fn find(&self, hash: u32, key: &[u8], now: Moment) -> Option<u32> {
         let at = self.position(hash, key)?;
@@ -230,7 +230,7 @@ impl Shard {
         self.slots.get(self.oldest as usize).map(|slot| slot.until)
     }
 
-    /// Takes the oldest entry out that nobody tracks, looking at so many; false: there is none.
+    /// Takes out the oldest entry that is not tracked, looking at so many; false: there is none.
     pub(super) fn drop_oldest(&mut self, end: Moment, most: usize) -> bool {
         for _ in 0..most {
             let at = self.oldest;

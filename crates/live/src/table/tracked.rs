@@ -90,7 +90,7 @@ impl Tracked {
         self.table.ring();
     }
 
-    /// Ends the tracking, of which nobody has told the end.
+    /// Ends tracking that was not ended explicitly.
     #[cold]
     fn abandon(&self) {
         let mut shard = self.table.shard(self.at.shard);

@@ -63,7 +63,7 @@ impl Datagram {
     /// A socket without an address, to send from.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// The kernel's: descriptors are exhausted.
     pub fn unconnected(family: Family) -> io::Result<Datagram> {
         if let Some(world) = sim::current_world() {
             return Ok(Datagram::of(Socket::Sim(Box::new(SimSocket::datagram(&world, None)?))));
@@ -157,7 +157,7 @@ impl Datagram {
     /// Sends one datagram to the connected peer.
     ///
     /// # Errors
-    /// As for [`Datagram::send_to`]; `ConnectionRefused` tells of an earlier datagram that found nobody.
+    /// As for [`Datagram::send_to`]; `ConnectionRefused` reports an earlier datagram that found no receiver.
     pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, None)?),

@@ -1,6 +1,6 @@
 //! Listening sockets, which belong to the process, and each worker's view of one.
 //!
-//! A listener must never decide whether a connection is welcome: whoever meets a limit pauses it.
+//! A listener must never decide whether a connection is welcome: the caller that meets a limit pauses it.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -317,7 +317,7 @@ fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result
         sys::socket::set_option_bytes(number, libc::IPPROTO_TCP, libc::TCP_CONGESTION, algorithm.as_bytes())?;
     }
     if let Some(password) = &options.md5_password {
-        // From whatever address somebody connects.
+        // Of connections from any address.
         let anybody: IpAddr = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         sys::socket::set_md5_key(number, &Address::Inet(SocketAddr::new(anybody, 0)), 0, password)?;
     }
@@ -361,7 +361,7 @@ fn bind_unix(
 ) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
-    // A name that is too long with its ending is bound in place: for a moment nobody listens then.
+    // A name that is too long with its ending is bound in place: for an instant there is no listener then.
     let fits = RawAddress::encode(&Address::Unix(PathBuf::from(&name))).is_ok();
     let temporary = if fits { PathBuf::from(name) } else { path.to_owned() };
     match fs::remove_file(&temporary) {
@@ -414,7 +414,7 @@ impl Listener {
     /// Waits for the next connection. Several may be taken with [`Listener::try_accept`] at once.
     ///
     /// # Errors
-    /// The kernel's, mostly for want of descriptors or memory: pause for a while, then go on.
+    /// The kernel's, mostly because descriptors or memory are exhausted: pause for a while, then go on.
     pub async fn accept(&mut self) -> io::Result<(OwnedSocket, Address)> {
         future::poll_fn(|context| self.poll_accept(context)).await
     }

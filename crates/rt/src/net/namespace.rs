@@ -26,7 +26,7 @@ impl Namespace {
         if name.contains('/') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // Whoever enters one has to know the way back: it is looked up before rights are given up.
+        // Entering one needs a way back: it is looked up before privileges are dropped.
         home()?;
         File::open(Path::new(FOLDER).join(name)).map(|handle| Namespace { handle })
     }
@@ -77,7 +77,7 @@ struct Return {
 
 impl Drop for Return {
     fn drop(&mut self) {
-        // Whoever could enter one can enter the other. If that ever fails, everything that this thread opens from now on
+        // A thread that could enter one can enter the other. If that ever fails, everything that this thread opens from now on
         // would be in the wrong network: better nothing at all.
         if sys::process::enter_network_namespace(self.home).is_err() {
             std::process::abort();

@@ -91,7 +91,7 @@ impl ParkedStream {
     }
 
     /// Takes the stream up on the current worker; `None`, and the stream closed, when anything happened on it: the
-    /// peer closed, or sent what nobody asked for. On the worker that it was parked on this costs no system call.
+    /// peer closed, or sent bytes that were not asked for. On the worker that it was parked on this costs no system call.
     pub fn adopt(self) -> Option<Stream> {
         current::with(|worker| {
             if worker.remote.instance == self.instance { self.adopt_here(worker) } else { self.adopt_from_afar() }
@@ -174,7 +174,7 @@ impl fmt::Debug for ParkedStream {
     }
 }
 
-/// Appends the names of this worker's parked streams on which something happened: whoever holds them must drop them.
+/// Appends the names of this worker's parked streams on which something happened: their owner must drop them.
 /// A name whose stream was taken up or dropped meanwhile means nothing. One task of a worker may wait here.
 pub fn poll_parked_events(context: &mut Context<'_>, spoilt: &mut Vec<ParkedId>) -> Poll<()> {
     current::with(|worker| {

@@ -92,7 +92,7 @@ impl ForeignListener {
 /// A connected pair of UNIX stream sockets, which do not block.
 ///
 /// # Errors
-/// The kernel's, for want of descriptors.
+/// The kernel's: descriptors are exhausted.
 pub fn stream_pair() -> io::Result<(OwnedSocket, OwnedSocket)> {
     let (one, other) = sys::passing::pair(libc::SOCK_STREAM)?;
     Ok((OwnedSocket { socket: Socket::Os(one.into()) }, OwnedSocket { socket: Socket::Os(other.into()) }))
@@ -102,7 +102,7 @@ pub fn stream_pair() -> io::Result<(OwnedSocket, OwnedSocket)> {
 /// [`Channel`] of each.
 ///
 /// # Errors
-/// The kernel's, for want of descriptors.
+/// The kernel's: descriptors are exhausted.
 pub fn channel_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     sys::passing::pair(libc::SOCK_SEQPACKET)
 }
@@ -180,10 +180,10 @@ impl Channel {
         })
     }
 
-    /// The end, for another [`Channel`] or another program; nobody watches it any more.
+    /// The end, for another [`Channel`] or another program; it is not watched any more.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// The kernel's: descriptors are exhausted.
     pub fn duplicate(&self) -> io::Result<OwnedFd> {
         match &self.socket {
             Socket::Os(fd) => fd.try_clone(),

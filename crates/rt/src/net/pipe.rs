@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use super::{Socket, Stream};
 use crate::{current, sim, sys};
 
-/// Pipes that a worker keeps while nobody uses them.
+/// Unused pipes that a worker keeps.
 const KEPT: usize = 16;
 /// Bytes that a pipe is asked to hold.
 const WANTED_CAPACITY: usize = 512 * 1024;
@@ -76,7 +76,7 @@ impl Pipe {
     /// A pipe from the current worker's store, or a new one.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors or of pipe memory; `QuotaExceeded` by [`limit_pipes`].
+    /// The kernel's: descriptors or pipe memory are exhausted; `QuotaExceeded` by [`limit_pipes`].
     pub fn new() -> io::Result<Pipe> {
         if sim::current_world().is_some() {
             return Ok(Pipe { inner: Inner::Sim(Vec::new()), filled: 0 });

@@ -147,7 +147,7 @@ impl Stream {
         })
     }
 
-    /// Reads without waiting: `None` when there is nothing yet. Nobody is woken when there is.
+    /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
     ///
     /// # Errors
     /// As for [`Stream::poll_read`].
@@ -209,7 +209,7 @@ impl Stream {
         })
     }
 
-    /// Writes without waiting: `None` when the kernel takes nothing now. Nobody is woken when it does.
+    /// Writes without waiting: `None` when the kernel takes nothing now. No task is woken when it does.
     ///
     /// # Errors
     /// The socket's.
@@ -427,7 +427,7 @@ impl Stream {
     }
 
     /// Whether nothing is known that could be read: the last read emptied the socket, and no end was seen since. Never
-    /// a system call, so that bytes which came in the meantime on a stream that nobody watches go unseen.
+    /// a system call, so that bytes which came in the meantime on an unwatched stream are not seen.
     pub fn is_quiet(&self) -> bool {
         self.with_source(|_, source| source.read == Readiness::Drained && !source.ending())
     }

@@ -1,4 +1,4 @@
-//! Simulated datagrams: delivered to whoever is bound to their address, and kept for the test to read.
+//! Simulated datagrams: delivered to the socket that is bound to their address, and kept for the test to read.
 //!
 //! They may overtake each other and are never delivered twice.
 
@@ -15,7 +15,7 @@ const MOST_WAITING: usize = 1024;
 /// Datagrams that are kept for the test at most.
 const MOST_CAPTURED: usize = 1 << 20;
 
-/// A datagram that somebody sent in the simulation.
+/// A datagram that was sent in the simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedDatagram {
     /// Its sender; unnamed when that was not bound.

@@ -1,4 +1,4 @@
-//! Simulated listeners: a backlog of connections that nobody has accepted yet.
+//! Simulated listeners: a backlog of connections that are not accepted yet.
 
 use std::collections::VecDeque;
 use std::io;

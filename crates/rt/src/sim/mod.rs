@@ -201,7 +201,7 @@ impl Simulation {
         self.enter(|| crate::spawn(Class::Normal, NO_TAG, script));
     }
 
-    /// Runs until somebody stops the workers; returns why it cannot go on otherwise.
+    /// Runs until the workers are stopped; returns why it cannot go on otherwise.
     fn take_turns(&self) -> Option<String> {
         let order = Random::seeded(self.options.seed.rotate_left(32));
         let mut scratch = Scratch::default();

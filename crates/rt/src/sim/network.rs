@@ -105,13 +105,13 @@ impl Network {
         lock(&self.world).faults.links.insert(service.clone(), link);
     }
 
-    /// Whoever has transports above the sockets is to use one that moves the borders of what is read and written
+    /// Code with transports above the sockets uses one that moves the borders of what is read and written
     /// ([`shuffles_records`]).
     pub fn shuffle_records(&self) {
         lock(&self.world).faults.records = true;
     }
 
-    /// Refuses connections to `service` although somebody listens there, or ends that.
+    /// Refuses connections to `service` although there is a listener, or ends that.
     pub fn refuse(&self, service: &Address, on: bool) {
         put(&mut lock(&self.world).faults.refused, service, on);
     }
@@ -157,12 +157,12 @@ impl Network {
         ends.len() / 2
     }
 
-    /// Ends of connections to `service` that somebody holds: two for each open connection.
+    /// Ends of connections to `service` that are held: two for each open connection.
     pub fn open_ends(&self, service: &Address) -> usize {
         lock(&self.world).open_ends(service).len()
     }
 
-    /// Ends of all connections that somebody holds.
+    /// Ends of all connections that are held.
     pub fn all_open_ends(&self) -> usize {
         lock(&self.world).nodes.iter().filter(|(_, node)| matches!(node.kind, Kind::Stream(_))).count()
     }

@@ -38,7 +38,7 @@ pub(super) struct Endpoint {
     write_closed: bool,
     /// The connection failed, or never came to be.
     failed: bool,
-    /// The error that nobody took yet.
+    /// The error that was not taken yet.
     error: Option<i32>,
     /// A write found no room.
     wants_room: bool,
@@ -189,7 +189,7 @@ impl World {
             return self.schedule(later, Happening::Data { to, from, bytes });
         }
         let Some(endpoint) = self.endpoint(to) else {
-            // Nobody is there any more: the sender learns it by a reset.
+            // The receiver has closed: the sender gets a reset.
             return self.reset_later(from);
         };
         endpoint.coming -= bytes.len();

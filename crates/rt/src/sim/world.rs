@@ -18,7 +18,7 @@ use crate::source::{Events, Watch};
 
 /// The calendar time at which every simulation starts: 2026-01-01, midnight UTC.
 const FIRST_DAY: WallTime = WallTime { seconds: 1_767_225_600, nanos: 0 };
-/// Where every simulation's monotonic clock starts; not at zero, so that nobody takes zero for "now".
+/// Where every simulation's monotonic clock starts; not at zero, so that zero is not taken for "now".
 const FIRST_MOMENT: Moment = Moment::from_nanos(1_000_000_000_000);
 
 /// A world that its sockets and workers share. All of them live in one thread; the lock only makes the handles `Send`,
@@ -83,7 +83,7 @@ pub(super) enum Happening {
     Syn { client: Key, to: Address },
     /// The listener's side answers.
     Established { client: Key, server: Key },
-    /// Nobody listens there.
+    /// There is no listener.
     Refused { client: Key },
     /// Bytes arrive.
     Data { to: Key, from: Key, bytes: Vec<u8> },

@@ -12,12 +12,12 @@ use super::check;
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Sets a timer to a moment of the monotonic clock; one that has passed expires at once. Workers watch it edge-triggered,
-/// so nobody reads how often it expired.
+/// so the count of expirations is not read.
 pub(crate) fn set(timer: &OwnedFd, at: Moment) -> io::Result<()> {
     // All zero would switch it off.
     let nanos = at.as_nanos().max(1);

@@ -1,6 +1,6 @@
 //! The kernel's clocks and its random numbers.
 //!
-//! Only a driver may call this: once a turn, and where somebody measures within one.
+//! Only a driver may call this: once a turn, and where time within one is measured.
 
 use std::time::Duration;
 

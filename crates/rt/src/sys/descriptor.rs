@@ -1,13 +1,13 @@
 //! A descriptor of a socket, closed without the C library's function around the call: that prepares for a thread that is
 //! cancelled meanwhile, which costs two atomic operations and never happens here.
 //!
-//! It must never be closed twice, nor while somebody uses its number.
+//! It must never be closed twice, nor while its number is in use.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
-/// A descriptor that nobody else owns. Dropping it closes it.
+/// A descriptor with a single owner. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Descriptor(ManuallyDrop<OwnedFd>);
 
@@ -40,7 +40,7 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: the descriptor is not used again.
         let fd = unsafe { ManuallyDrop::take(&mut self.0) }.into_raw_fd();
-        // SAFETY: no pointers are passed, and the number is nobody else's. Whatever the call answers, it is free then.
+        // SAFETY: no pointers are passed, and the number has no other owner. Whatever the call returns, it is free then.
         unsafe { libc::syscall(libc::SYS_close, fd) };
     }
 }

@@ -9,7 +9,7 @@ use super::check;
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -9,11 +9,11 @@ use super::check;
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Signals an event. Workers watch it edge-triggered, so nobody ever reads the count; it cannot fill up in 2^64 - 2
+/// Signals an event. Workers watch it edge-triggered, so the count is never read; it cannot fill up in 2^64 - 2
 /// signals.
 pub(crate) fn signal(event: &OwnedFd) {
     signal_raw(event.as_raw_fd());
@@ -22,6 +22,6 @@ pub(crate) fn signal(event: &OwnedFd) {
 /// The same for a signal handler: one system call, nothing else.
 pub(crate) fn signal_raw(event: RawFd) {
     let one = 1u64.to_ne_bytes();
-    // SAFETY: the buffer is valid for its length. A failure (a descriptor that was closed) leaves nobody to tell.
+    // SAFETY: the buffer is valid for its length. A failure (a descriptor that was closed) has no reader left.
     unsafe { libc::write(event, one.as_ptr().cast(), one.len()) };
 }

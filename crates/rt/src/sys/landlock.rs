@@ -49,11 +49,11 @@ pub(crate) fn forbid_changes() -> io::Result<()> {
     if version >= 3 {
         rights |= TRUNCATE;
     }
-    // The first version of the structure: one word with the rights that nobody gets without a rule. There is no rule.
+    // The first version of the structure: one word with the rights that are denied without a rule. There is no rule.
     // SAFETY: the word is valid for the size that is given.
     let rules = unsafe { libc::syscall(CREATE_RULESET, &raw const rights, size_of::<u64>(), 0 as libc::c_uint) };
     let rules = check(rules as libc::c_int)?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let rules = unsafe { OwnedFd::from_raw_fd(rules) };
     // SAFETY: no pointers are passed.
     let result = unsafe { libc::syscall(RESTRICT_SELF, rules.as_raw_fd(), 0 as libc::c_uint) };

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::check;
 
-/// Gives a file room for so many bytes on its device, so that writing to it cannot fail for want of room.
+/// Gives a file room for so many bytes on its device, so that writing to it cannot fail because the device is full.
 pub(crate) fn reserve(fd: RawFd, length: usize) -> io::Result<()> {
     let length = libc::off_t::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no pointers are passed.
@@ -30,7 +30,7 @@ pub(crate) fn map(fd: RawFd, length: usize) -> io::Result<NonNull<u8>> {
 /// Gives up what [`map`] has given.
 ///
 /// # Safety
-/// It has, for that length, and nobody uses it any more.
+/// It has, for that length, and is not used any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) -> io::Result<()> {
     // SAFETY: the caller's promise.
     check(unsafe { libc::munmap(start.as_ptr().cast(), length) }).map(drop)

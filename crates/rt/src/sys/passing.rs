@@ -18,7 +18,7 @@ pub(crate) fn pair(kind: i32) -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: `ends` is valid for the two numbers that the kernel writes.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
-    // SAFETY: both descriptors are fresh and nobody else's.
+    // SAFETY: both descriptors are new and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn receive(fd: RawFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> i
     let room = mem::size_of_val(&control);
     let mut slice = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
     let mut message = message(&mut slice, &mut control, room);
-    // SAFETY: the message points to `place` and `control`, whose lengths it tells and which nobody else uses meanwhile.
+    // SAFETY: the message points to `place` and `control`, whose lengths it contains and which are not used elsewhere meanwhile.
     let received = attempt(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) })?;
     if received.is_none() {
         return Ok(None);
@@ -84,7 +84,7 @@ pub(crate) fn receive(fd: RawFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> i
                 let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / mem::size_of::<RawFd>() {
-                    // The kernel has made these descriptors for this process; nobody else knows them.
+                    // The kernel has made these descriptors for this process; they have no other owner.
                     into.push(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));
                 }
             }

@@ -10,7 +10,7 @@ pub(crate) fn create(wanted_capacity: usize) -> io::Result<(OwnedFd, OwnedFd, us
     let mut ends = [0; 2];
     // SAFETY: `ends` is valid for the two numbers that the kernel writes.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK | libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors are fresh and nobody else's.
+    // SAFETY: both descriptors are new and have no other owner.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     let wanted = libc::c_int::try_from(wanted_capacity).unwrap_or(libc::c_int::MAX);
     // SAFETY: no pointers are passed. A refusal (a user's limit) leaves the default size.

@@ -62,13 +62,13 @@ pub(crate) fn kill_group(head: u32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// A descriptor of a child that nobody has waited for: readable from its end on.
+/// A descriptor of a child that was not waited for: readable from its end on.
 pub(crate) fn open_process(child: u32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(child), 0) };
     let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
     let fd = check(fd)?;
-    // SAFETY: the descriptor is fresh and nobody else's. The kernel has it closed when a program is executed.
+    // SAFETY: the descriptor is new and has no other owner. The kernel has it closed when a program is executed.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -77,13 +77,13 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` is valid for the two numbers that the kernel writes.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors are fresh and nobody else's.
+    // SAFETY: both descriptors are new and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 /// Reads what there is into `place`; 0 at the end. Waits where the descriptor does.
 pub(crate) fn read_some(fd: i32, place: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
     let read = super::attempt(|| unsafe { libc::read(fd, place.as_mut_ptr().cast(), place.len()) });
     read?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
@@ -104,7 +104,7 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
 
 /// Makes descriptor `to` a copy of `from`.
 pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
-    // SAFETY: no pointers are passed; the callers name the standard streams only, which nobody owns.
+    // SAFETY: no pointers are passed; the callers pass the standard streams only, which have no owner.
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn close_on_exec(fd: i32) -> io::Result<()> {
 
 /// Puts what `from` refers to in the place of what `to` refers to; the number and its owner stay.
 pub(crate) fn replace(from: &OwnedFd, to: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: no pointers are passed; whoever owns `to` keeps owning it.
+    // SAFETY: no pointers are passed; the owner of `to` keeps owning it.
     check(unsafe { libc::dup3(from.as_raw_fd(), to.as_raw_fd(), libc::O_CLOEXEC) }).map(drop)
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn set_priority(nice: i32) -> io::Result<()> {
 pub(crate) fn open_at_least(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, number) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

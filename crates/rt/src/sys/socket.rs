@@ -15,7 +15,7 @@ const ACCEPT_ATTEMPTS: usize = 8;
 pub(crate) fn create(family: i32, kind: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
         let accepted = unsafe { libc::syscall(libc::SYS_accept4, fd, raw.pointer_mut(), &raw mut length, flags) };
         raw.length = length;
         if accepted >= 0 {
-            // SAFETY: the descriptor is fresh and nobody else's.
+            // SAFETY: the descriptor is new and has no other owner.
             return Ok(Some((unsafe { OwnedFd::from_raw_fd(accepted as RawFd) }, raw.decode())));
         }
         let error = io::Error::last_os_error();
@@ -114,7 +114,7 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
 /// Receives into `place`; 0 at the end of the stream.
 #[inline]
 pub(crate) fn receive(fd: RawFd, place: &mut [u8], flags: i32) -> io::Result<Option<usize>> {
-    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
     attempt(|| unsafe {
         libc::syscall(libc::SYS_recvfrom, fd, place.as_mut_ptr(), place.len(), flags, NOWHERE, NOWHERE) as libc::ssize_t
     })
@@ -235,7 +235,7 @@ pub(crate) fn option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
 /// Reads a socket option into `place`; returns how many bytes the kernel wrote.
 pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -> io::Result<usize> {
     let mut length = place.len() as libc::socklen_t;
-    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
     check(unsafe { libc::getsockopt(fd, level, name, place.as_mut_ptr().cast(), &mut length) })?;
     Ok((length as usize).min(place.len()))
 }

@@ -15,14 +15,14 @@ pub(crate) fn number() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// Lets whoever waits for this processor run first.
+/// Lets other threads that wait for this processor run first.
 pub(crate) fn give_way() {
     // SAFETY: no arguments; it cannot fail.
     unsafe { libc::sched_yield() };
 }
 
 /// Leaves the table of descriptors to the other threads, and keeps the standard streams only. The kernel finds a
-/// descriptor at less cost where nobody shares the table: one worker beside a watchdog serves as cheaply as one alone.
+/// descriptor at less cost where the table is not shared: one worker beside a watchdog serves as cheaply as one alone.
 pub(crate) fn leave_descriptors() {
     const FIRST: libc::c_ulong = 3;
     const LAST: libc::c_ulong = libc::c_uint::MAX as libc::c_ulong;
@@ -60,7 +60,7 @@ static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static DONE: AtomicBool = AtomicBool::new(false);
 
-/// The signal that asks a thread where it is. Nobody sends it otherwise, and its default is to be ignored.
+/// The signal that asks a thread where it is. It is not sent otherwise, and its default is to be ignored.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// Runs on the thread that is looked at. Only atomics are written, and nothing is allocated: the return addresses are

@@ -248,7 +248,7 @@ pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
     }
 }
 
-/// An address that stands for "any" is nobody's.
+/// The unspecified address belongs to no host.
 fn push(addresses: &mut Vec<IpAddr>, ip: IpAddr) {
     if !ip.is_unspecified() && !addresses.contains(&ip) {
         addresses.push(ip);

@@ -255,7 +255,7 @@ fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
 }
 
 /// A sender that says both a length and chunks, or chunks in HTTP/1.0, must not get another message in (RFC 9112 section
-/// 6.1), unless somebody vouches for all agents.
+/// 6.1), unless all agents are known to accept it.
 pub(super) fn is_insecure(version: Version, length: Option<u64>, limits: &Limits) -> bool {
     version == Version::Http10 || (length.is_some() && !limits.keep_insecure_transfer_encoding)
 }

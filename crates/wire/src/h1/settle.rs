@@ -173,7 +173,7 @@ fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
         }
     }
     for name in nominated {
-        // What frames and routes the message is not a connection option (RFC 9110 section 7.6.1), whoever says so.
+        // What frames and routes the message is not a connection option (RFC 9110 section 7.6.1), whatever the Connection field says.
         let protected = matches!(
             Name::from_token(&name),
             Name::Host | Name::ContentLength | Name::TransferEncoding | Name::Te | Name::Connection | Name::Upgrade

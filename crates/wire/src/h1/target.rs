@@ -1,7 +1,7 @@
 //! The target of a request and the Host field: which form, whether they agree, and their normal form.
 //!
 //! As HAProxy: a port that is the scheme's default (or empty) leaves an absolute-form target, and Host with it; an empty
-//! path becomes `/`. What percent-encoding and dots in the path mean is nobody's business here.
+//! path becomes `/`. Percent-encoding and dots in the path are not interpreted here.
 
 use super::charset::is_host;
 use super::error::Violation;

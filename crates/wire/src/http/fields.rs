@@ -1,7 +1,7 @@
 //! A list of fields in the order of arrival, with the text they consist of.
 //!
 //! Each field lies in the text as the line `name: value\r\n`, its name in lower case and no space around its value.
-//! Neighbours that nobody touched are one run of bytes, which an encoder copies at once. Removed and replaced fields
+//! Untouched neighbours are one run of bytes, which an encoder copies at once. Removed and replaced fields
 //! leave their bytes behind until [`Fields::clear`].
 
 use super::Name;
@@ -314,7 +314,7 @@ impl Fields {
         &mut self.text[self.used..]
     }
 
-    /// The room behind the text, how far the text goes, the list and the names, for whoever writes many lines at once.
+    /// The room behind the text, how far the text goes, the list and the names, for a caller that writes many lines at once.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut usize, &mut Vec<Field>, &mut Names) {
         (&mut self.text, &mut self.used, &mut self.list, &mut self.names)

@@ -36,7 +36,7 @@ pub struct Head {
     pub(crate) reason: Span,
     /// The version as it was written.
     pub(crate) version_text: Span,
-    /// The start line as it goes out (CR LF included), while nobody changed a part of it.
+    /// The start line as it goes out (CR LF included), while no part of it was changed.
     pub(crate) line: Span,
     pub(crate) status: u16,
     pub(crate) version: Version,
@@ -136,7 +136,7 @@ impl Head {
     }
 
     /// Whether a Connection field says `close`. When the head was parsed its own options went to `connection`, so this is
-    /// what rules have added since; whoever sends the head asks before it says what becomes of the connection.
+    /// what rules have added since; the sender of the head asks before it writes its own connection options.
     pub fn asks_to_close(&self) -> bool {
         self.fields.known(Name::Connection).is_some()
             && self

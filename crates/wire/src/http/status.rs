@@ -1,6 +1,6 @@
 //! Reason phrases, in HAProxy 3.5's words: they stand where a response has none.
 
-/// The phrase for a status; those that nobody registered get their class's.
+/// The phrase for a status; unregistered ones get their class's.
 pub fn reason(status: u16) -> &'static str {
     match KNOWN.binary_search_by_key(&status, |known| known.0) {
         Ok(at) => KNOWN[at].1,

@@ -100,7 +100,7 @@ impl Definition {
             return Err(Malformed::Value);
         }
         let bits = take(&mut bytes)?;
-        // What follows cannot be told apart from a kind that nobody here knows.
+        // What follows cannot be told apart from an unknown kind.
         if bits >> KINDS != 0 {
             return Err(Malformed::Value);
         }

@@ -22,7 +22,7 @@ pub enum Malformed {
     Integer,
     /// A message is longer than a buffer.
     TooLong,
-    /// A class or a type that nobody knows.
+    /// An unknown class or type.
     Unknown,
     /// What a message says is longer or shorter than the message.
     Length,

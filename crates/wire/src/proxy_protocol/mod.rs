@@ -1,5 +1,5 @@
 //! The PROXY protocol, versions 1 and 2 (`doc/proxy-protocol.txt` of HAProxy): what a header says. `decode` reads one,
-//! `encode` writes one. Must never guess whether a header is there: whoever asks knows.
+//! `encode` writes one. Must never guess whether a header is there: the caller knows.
 
 mod decode;
 mod encode;
@@ -41,7 +41,7 @@ pub enum Version {
 pub enum Command {
     /// The sender's own: the connection's real addresses count.
     Local,
-    /// Somebody else's, whose addresses the header tells.
+    /// A relayed connection, whose addresses are in the header.
     Proxy,
 }
 

@@ -137,7 +137,7 @@ fn another_one_is_asked_when_a_teacher_dies() {
 
 #[test]
 fn who_knows_not_everything_says_so() {
-    // All begin at once: nobody can teach, and after a while nobody waits.
+    // All begin at once: no peer can teach, and after a while none waits.
     let mut net = Net::new(&["a", "b"], &counters(10));
     net.until(|net| net.links() == 1);
     net.run(Duration::from_secs(1));
