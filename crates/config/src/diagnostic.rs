@@ -32,7 +32,7 @@ impl Severity {
     }
 }
 
-/// What stands between the process id and the message. HAProxy is not of one mind here and scripts match on it.
+/// What stands between the process id and the message. HAProxy is not consistent here and scripts match on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Form {
     /// `config : parsing [file:line] : message`, by far the most common one; without a place `config : message`.

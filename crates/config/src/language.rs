@@ -36,7 +36,7 @@ impl Limits {
     pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 1000 };
 }
 
-/// One configuration file as somebody else has read it.
+/// One configuration file whose text was read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
     /// The name for messages: the path as given with `-f`, or as found in a folder.

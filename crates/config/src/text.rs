@@ -2,7 +2,7 @@
 //!
 //! HAProxy's configuration is bytes: a path or a header value may hold Latin-1. Words and the `Spec` are `String`s all
 //! the same, because nearly everything in them is text. The bridge: a byte that is no part of valid UTF-8 becomes one
-//! private character, U+EF80 for 0x80 up to U+EFFF for 0xFF. These private characters themselves, should somebody write
+//! private character, U+EF80 for 0x80 up to U+EFFF for 0xFF. These private characters themselves, should a configuration contain
 //! them, are taken apart into their bytes in the same way, so [`to_bytes`] gives back exactly what was read.
 
 use std::borrow::Cow;

@@ -135,7 +135,7 @@ pub struct Facts {
     pub logged: bool,
     /// What rules have ordered for it.
     pub orders: Cell<Orders>,
-    /// What `unique-id-format` names it, once somebody has asked.
+    /// What `unique-id-format` names it, once it was asked for.
     pub unique_id: OnceCell<Box<[u8]>>,
     /// That name is being made: who asks for it meanwhile gets none.
     pub identifying: Cell<bool>,
@@ -182,7 +182,7 @@ pub struct Facts {
     pub attempts: Attempts,
     /// Requests of its connection before it.
     pub client_streams: u32,
-    /// Whom to ask what the kernel knows of the client's connection, where nobody has it at hand.
+    /// Query handle of the client's connection, where the connection itself is not at hand.
     pub client_kernel: Kernel,
     /// What the session's task had cost when it began, and how often it had been called.
     pub cost_before: rt::TaskCost,
@@ -227,7 +227,7 @@ pub struct Attempts {
     pub link: Option<LinkFacts>,
     /// What the TLS handshake with the server has found, where there was one.
     pub server_tls: Option<Arc<TlsFacts>>,
-    /// Whom to ask what the kernel knows of the server's connection, where nobody has it at hand.
+    /// Query handle of the server's connection, where the connection itself is not at hand.
     pub server_kernel: Kernel,
 }
 

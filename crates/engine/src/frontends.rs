@@ -1,4 +1,4 @@
-//! Which frontends accept, when somebody pauses or stops single ones at run time (management manual, "disable frontend",
+//! Which frontends accept, when single ones are paused or stopped at run time (management manual, "disable frontend",
 //! "enable frontend", "shutdown frontend"). Must never end a session.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Frontends {
     }
 }
 
-/// A socket could not be paused, or somebody else has its address now.
+/// A socket could not be paused, or its address is in use by another process now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
@@ -63,7 +63,7 @@ fn each_socket(
 /// Stops listening until [`resume`]: another process may bind the addresses meanwhile. Connections that are open go on.
 ///
 /// # Errors
-/// [`Failed`]: the frontend accepts nobody, but an address of it may not be free.
+/// [`Failed`]: the frontend accepts no connection, but an address of it may not be free.
 pub fn pause(shared: &Arc<Process>, proxy: usize) -> Result<(), Failed> {
     shared.frontends.set(proxy, Opening::Paused);
     crate::wake_watchers(shared);

@@ -132,7 +132,7 @@ impl Generations {
         Rc::clone(&self.newest.borrow())
     }
 
-    /// `None`: it is newer than all, or nobody hands over connections of it any more.
+    /// `None`: it is newer than all, or no connection of it is handed over any more.
     pub(crate) fn numbered(&self, number: u32) -> Option<Rc<WorkerGeneration>> {
         let newest = self.newest();
         if newest.number == number {

@@ -29,9 +29,9 @@ pub struct Host {
     pub memory: u64,
     /// Warnings that were given at the start.
     pub warnings: u64,
-    /// When the start began; `None`: nobody knows.
+    /// When the start began; `None`: unknown.
     pub began: Option<Moment>,
-    /// When the process began to serve; set by whoever asks first.
+    /// When the process began to serve; set by the first reader.
     pub started: OnceLock<(Moment, WallTime)>,
     /// What was said at the start.
     pub startup_logs: String,

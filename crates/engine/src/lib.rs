@@ -204,7 +204,7 @@ pub fn pause(shared: &Arc<Process>) -> Vec<usize> {
     failed
 }
 
-/// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address somebody else has now.
+/// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address is in use by another process now.
 pub fn resume(shared: &Arc<Process>) -> Vec<usize> {
     if shared.is_stopping() || !shared.is_paused() {
         return Vec::new();
@@ -263,7 +263,7 @@ async fn reap(worker: Rc<Worker>) {
 /// How often is looked for the first server, where there is none.
 const PURGE_LOOK: Duration = Duration::from_secs(5);
 
-/// Closes idle links that nobody needed for a while (`pool-purge-delay`).
+/// Closes idle links that were not needed for a while (`pool-purge-delay`).
 async fn purge(worker: Rc<Worker>) {
     // By serial number: servers may be added.
     let mut due: Vec<base::Moment> = Vec::new();

@@ -135,7 +135,7 @@ impl Batch {
 /// How long a listener rests when the system has no descriptor or no memory for a connection.
 const REST: Duration = Duration::from_millis(100);
 
-/// Whoever is connected goes on, the others wait in the backlog; watching them would keep the worker busy with nothing.
+/// Established sessions go on, other clients wait in the backlog; watching them would keep the worker busy with nothing.
 /// False: the process cannot watch the listener any more.
 async fn rest(listener: &mut Listener) -> bool {
     listener.pause();
@@ -169,7 +169,7 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
     worker.logger.message(Some(frontend), LogLevel::Emerg, &text);
 }
 
-/// Serves whoever has connected by the time of the stop: closing the socket would reset them. Nobody waits for room any
+/// Serves clients that have connected by the time of the stop: closing the socket would reset them. None waits for a slot any
 /// more, and newcomers without end do not hold the stop up.
 fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let live = &worker.process.live;
@@ -224,7 +224,7 @@ async fn enter<'a>(
             let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
             match live.admit((place.frontend, place.bind), rt::now(), key, cx.waker()) {
                 Ok(admission) => break Some((entry, admission)),
-                // Nobody holds a place while it waits for time to pass.
+                // No slot is held while a rate is waited for.
                 Err(next) => {
                     drop(entry);
                     let timer = timer.get_or_insert_with(rt::Timer::new);

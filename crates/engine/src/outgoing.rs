@@ -97,7 +97,7 @@ impl Outgoing {
         moved.map_or(Cow::Borrowed(&server.address), Cow::Owned)
     }
 
-    /// A server is somewhere else from now on. Whoever calls this has the links to it forgotten afterwards.
+    /// A server is somewhere else from now on. The caller closes the links to it afterwards.
     pub fn set_address(&self, server: &Server, address: ServerAddress) {
         if let Some(way) = self.ways.get(server.serial) {
             way.moved.set(address);

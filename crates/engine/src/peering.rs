@@ -26,7 +26,7 @@ pub struct Party {
 }
 
 impl Exchange {
-    /// As the program says; nobody is connected.
+    /// As the program says; no peer is connected.
     pub fn new(program: &Program, live: &Live) -> Self {
         let parties = PeersPlan::of(program, &live.tables).into_iter();
         let parties = parties.map(|plan| Party { plan, section: Mutex::new(None) });

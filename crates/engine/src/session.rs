@@ -36,10 +36,10 @@ use crate::worker::{SharedFacts, Worker};
 /// What is known of the ends of a client's connection beside the client's address.
 #[derive(Clone, Copy, Default)]
 struct Ends {
-    /// Where it connected to, as rules of the session see it now; inside `None`: nobody knows. `None`: nobody has asked.
+    /// Where it connected to, as rules of the session see it now; inside `None`: unknown. `None`: not asked yet.
     destination: Option<Option<SocketAddr>>,
     /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
-    /// `None`: nobody has asked the connection.
+    /// `None`: the connection was not asked yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
 }
 
@@ -265,7 +265,7 @@ impl Session {
         self.socket
     }
 
-    /// The address that the client connected to, if somebody asked before.
+    /// The address that the client connected to, if it was asked for before.
     pub fn known_destination(&self) -> Option<SocketAddr> {
         self.ends().destination.flatten()
     }
@@ -378,7 +378,7 @@ pub fn start(
     if session.proxy().rules.connection.is_empty() {
         spawn(session, stream);
     } else {
-        // A panic is that of the session, not of whoever accepts.
+        // A panic is that of the session, not of the listener's task.
         rt::contain(session.tag(), || screen(session, stream));
     }
 }
@@ -408,7 +408,7 @@ fn spawn(session: LocalRc<StreamTask>, stream: Transport) {
     });
 }
 
-/// Runs a session to its end, or until somebody kills it: everything that it holds is dropped then. The client lies in the
+/// Runs a session to its end, or until it is killed: everything that it holds is dropped then. The client lies in the
 /// future once: an argument of an asynchronous function would lie there twice.
 fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Future<Output = ()> {
     let mut client = Client::new(&session, stream);
@@ -550,7 +550,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// Idle clients are what a proxy has most of. Whoever needs more than this per session boxes what is rare.
+    /// Idle clients are what a proxy has most of. Code that needs more than this per session boxes what is rare.
     #[test]
     fn an_idle_session_is_small() {
         let (task, shared) = (future_of(run_unless_killed), size_of::<StreamTask>());

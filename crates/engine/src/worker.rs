@@ -58,7 +58,7 @@ pub struct Process {
     pub outgoing: Outgoing,
     /// Programs that check servers.
     pub programs: crate::check::Programs,
-    /// Where checks go since somebody ordered it.
+    /// Where checks go since the runtime API changed it.
     pub probing: crate::check::Targets,
     /// Names that are followed, and what is counted of those who are asked.
     pub resolving: Resolving,
@@ -78,7 +78,7 @@ pub struct Process {
     leaving: AtomicBool,
     /// When the stop was.
     stopped_at: OnceLock<Moment>,
-    /// Nobody accepts for the time being.
+    /// Accepting is paused.
     paused: AtomicBool,
     /// Which frontends accept.
     pub frontends: Frontends,
@@ -175,7 +175,7 @@ impl Process {
         if self.is_stopping() { self.stopped_at.get().copied() } else { None }
     }
 
-    /// Whether nobody accepts for the time being.
+    /// Whether accepting is paused.
     pub fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
     }
@@ -203,7 +203,7 @@ impl Process {
         self.sockets.get()
     }
 
-    /// Whether nobody accepts any more, and no session is left. A worker that stops accepting has counted whom it took.
+    /// Whether accepting has ended, and no session is left. A worker that stops accepting has counted all that it accepted.
     pub fn is_drained(&self) -> bool {
         self.accepting.load(Ordering::Acquire) == 0 && self.sessions() == 0
     }
@@ -541,12 +541,12 @@ impl Worker {
         self.tell_if_drained();
     }
 
-    /// Somebody else on this worker may have to do with connections: a soft stop has not ended before that is over.
+    /// Another task on this worker may have to do with connections: a soft stop has not ended before that is over.
     pub fn begin_accepting(&self) {
         self.process.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// This worker accepts nobody any more.
+    /// This worker accepts no more connections.
     pub fn end_accepting(&self) {
         self.process.accepting.fetch_sub(1, Ordering::AcqRel);
         self.tell_if_drained();
@@ -567,14 +567,14 @@ impl Worker {
         .await;
     }
 
-    /// Wakes whoever watches for a stop or a pause.
+    /// Wakes the watchers of a stop or a pause.
     pub fn wake_watchers(&self) {
         for watcher in self.watchers.borrow().iter() {
             watcher.wake_by_ref();
         }
     }
 
-    /// Wakes whoever watches for a stop, and every session, so that idle ones see that the process stops.
+    /// Wakes the watchers of a stop, and every session, so that idle ones see that the process stops.
     pub fn wake_sessions(&self) {
         self.wake_watchers();
         for (_, task) in self.tasks.borrow().iter() {
@@ -582,7 +582,7 @@ impl Worker {
         }
     }
 
-    /// Ready once nobody accepts and no session is left anywhere. For worker 0.
+    /// Ready once accepting has ended and no session is left anywhere. For worker 0.
     pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         *self.drained.borrow_mut() = Some(cx.waker().clone());
         if self.process.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }

@@ -111,7 +111,7 @@ pub const PREDICATES: &[Predicate] = &[
     },
 ];
 
-/// What may help somebody who wrote this name for a predicate, with that character behind it.
+/// A hint for this name in place of a predicate, with that character behind it.
 pub fn hint(name: &str, behind: Option<char>) -> Option<String> {
     if name.is_empty() {
         let help = "a condition is a number, a predicate like feature(THREAD), '!' or '(' and ')' around a condition";

@@ -113,7 +113,7 @@ fn id(name: &str, key: u32) -> String {
     format!("ID({})", hash(name, key))
 }
 
-/// An address with its port; loopback tells nobody anything.
+/// An address with its port; loopback reveals nothing.
 fn address(text: &str, key: u32) -> String {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.is_empty() && !text.contains('/') && !port.contains(']') => (host, Some(port)),

@@ -80,7 +80,7 @@ impl<'a> Report<'a> {
         true
     }
 
-    /// A keyword that nobody knows.
+    /// An unknown keyword.
     pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, hint: Option<String>) {
         let known = suggest::nearest(&word.text, names);
         let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));

@@ -22,9 +22,9 @@ struct Defaults {
     name: String,
     span: Span,
     draft: ProxyDraft,
-    /// Somebody said `from` about it.
+    /// A section names it in `from`.
     explicit: bool,
-    /// Somebody came behind it and said nothing.
+    /// A section after it has no `from`.
     implicit: bool,
     told: bool,
     /// Who takes over its rules.

@@ -31,7 +31,7 @@ pub fn is_section(word: &str) -> bool {
     SECTIONS.contains(&word)
 }
 
-/// What may help somebody who wrote this word where a section must start.
+/// A hint for this word where a section must start.
 pub(super) fn hint(word: &str) -> String {
     if word.starts_with('\u{FEFF}') {
         return "the file starts with a byte order mark: save it as UTF-8 without one".into();

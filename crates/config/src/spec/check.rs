@@ -17,7 +17,7 @@ pub struct ServerCheckSpec {
     pub down_interval: Option<u64>,
     /// `rise`; default 2.
     pub rise: u32,
-    /// A `default-server` line came before it: then it is told how healthy a server is that nobody checks.
+    /// A `default-server` line came before it: then the health of an unchecked server is reported.
     pub has_defaults: bool,
     /// `fall`; default 3.
     pub fall: u32,

@@ -10,7 +10,7 @@ pub struct DefaultsSpec {
     pub name: String,
     /// `mode`; `None`: it does not say.
     pub mode: Option<Mode>,
-    /// It was purged behind the start (`tune.defaults.purge`): nobody knows of it any more.
+    /// It was purged after the start (`tune.defaults.purge`).
     pub purged: bool,
     /// Why no backend can start from it.
     pub refusal: Option<String>,

@@ -18,7 +18,7 @@ pub struct UserlistSpec {
 pub struct UserSpec {
     /// The name.
     pub name: String,
-    /// `password` or `insecure-password`; nobody is let in without one.
+    /// `password` or `insecure-password`; without one the user is never authenticated.
     pub password: Option<PasswordSpec>,
     /// `groups`.
     pub groups: Vec<String>,

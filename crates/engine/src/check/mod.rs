@@ -61,7 +61,7 @@ pub fn start(worker: &Rc<Worker>) {
     agent::start(worker);
 }
 
-/// Has a server that was added checked by the worker whose turn it is, once somebody enables that.
+/// Has a server that was added checked by the worker whose turn it is, once checks are enabled.
 pub fn add(shared: &Process, proxy: usize, server: &Server) {
     let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
     if !has_check && !has_agent {
@@ -213,7 +213,7 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, repor
     };
     let which = if checker == Checker::Agent { "Agent" } else { "Health" };
     let (now, of, word) = match health.progress() {
-        // It is well, and gets nobody new.
+        // It is up, and gets no new sessions.
         (now, of, "UP") if status.weight == 0 => (now, of, "DRAIN"),
         progress => progress,
     };

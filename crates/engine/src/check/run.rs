@@ -344,7 +344,7 @@ impl<'a> Course<'a> {
         let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
         let read = self.within(|cx| {
-            // Whoever waits for the first bytes holds no buffer.
+            // While the first bytes are waited for, no buffer is held.
             let mut place = if input.capacity() == 0 { rt::buffer() } else { std::mem::take(&mut input) };
             let polled = stream.poll_read(cx, &mut place);
             if polled.is_ready() || !place.is_empty() {

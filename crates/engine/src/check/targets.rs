@@ -20,7 +20,7 @@ pub struct Orders {
 /// The orders of all servers, by their serial numbers.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// Spares those that nobody changed anything for the lock.
+    /// Takes no lock for unchanged servers.
     is_set: AtomicBool,
     checks: Mutex<BTreeMap<usize, Orders>>,
     agents: Mutex<BTreeMap<usize, Orders>>,

@@ -1,5 +1,5 @@
 //! What is counted of each name server, for `show resolvers` and the statistics. Written by the worker that asks it, read by
-//! whoever wants to know. Must never decide anything.
+//! their readers. Must never decide anything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -46,7 +46,7 @@ pub(super) struct Follower {
 pub(super) struct Known {
     pub addresses: Addresses,
     pub services: Services,
-    /// When a good answer came last; at first, when somebody began to follow it.
+    /// When a good answer came last; at first, when following began.
     pub valid: Moment,
     /// When a resolution ended last, and whether it was good.
     pub ended: Option<(Moment, bool)>,
@@ -82,7 +82,7 @@ impl Followed {
         }
     }
 
-    /// Nobody asks for it, and what is known of it is of no use any more.
+    /// It is not asked for, and its answers have expired.
     pub(super) fn is_stale(&self, valid: Duration) -> bool {
         let fresh = |(ended, good)| good && rt::now().saturating_since(ended) < valid;
         !self.is_running.get() && self.followers.borrow().is_empty() && !self.known.borrow().ended.is_some_and(fresh)
@@ -102,12 +102,12 @@ impl Followed {
         self.hurry();
     }
 
-    /// Whether nobody wants it resolved again.
+    /// Whether it need not be resolved again.
     pub(super) fn is_done(&self) -> bool {
         self.is_over.get() || (self.followers.borrow().is_empty() && !self.hurries.get())
     }
 
-    /// Waits until it is time, or until somebody is in a hurry.
+    /// Waits until it is due, or until a request asks for it at once.
     pub(super) async fn sleep(&self, until: Moment) {
         let mut timer = rt::Timer::new();
         timer.arm(Some(until));

@@ -129,7 +129,7 @@ impl Line {
         Ok(())
     }
 
-    /// A round is over: whoever has not answered by now has not. `expired`: in time.
+    /// A round is over: name servers that have not answered count as silent. `expired`: in time.
     pub(super) fn close(&self, round: &Rc<Round>, expired: bool) {
         let is_empty = {
             let mut open = self.open.borrow_mut();
@@ -154,7 +154,7 @@ impl Line {
         self.listener.set(Some(cx.waker().clone()));
         socket.poll_receive_from(cx, buffer).map(|received| match received {
             Ok(_) => true,
-            // Nobody was there for an earlier datagram; somebody may be by now.
+            // An earlier datagram found no receiver; there may be one by now.
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         })
     }
@@ -171,7 +171,7 @@ impl Line {
         let Some(round) = round else { return counts.outdated.add() };
         let id = answer.id;
         match find(answer, &round.name, round.kind) {
-            // Somebody guessed the number, or the server errs: the right one may still come.
+            // The number was guessed, or the server errs: the right one may still come.
             Err(Fault::OtherQuestion) => counts.invalid.add(),
             Err(Fault::Truncated) => {
                 counts.truncated.add();
@@ -214,7 +214,7 @@ fn open_socket(address: &Address) -> std::io::Result<Datagram> {
         _ => std::net::SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, 0)),
     };
     debug_assert!(Family::of(address) != Family::Unix);
-    // The port is the kernel's choice, and nobody else's datagrams are received.
+    // The port is the kernel's choice, and datagrams of other senders are not received.
     let socket = Datagram::bind(&Address::Inet(any))?;
     socket.connect(address)?;
     Ok(socket)

@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Round {
-    /// Nobody has been asked yet.
+    /// No name server has been asked yet.
     pub(super) fn new(name: Name, kind: Kind) -> Self {
         Self { name, kind, state: RefCell::default() }
     }

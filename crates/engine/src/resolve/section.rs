@@ -122,7 +122,7 @@ impl Section {
             }
         }
         followed.is_running.set(false);
-        // Whoever waits now waits for nothing.
+        // Present waiters wait for nothing.
         followed.end();
     }
 

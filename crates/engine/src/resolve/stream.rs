@@ -27,7 +27,7 @@ const KEPT_FOR: Duration = Duration::from_secs(5);
 /// Connections of one name server at once.
 const MOST: usize = 64;
 
-/// Connections that nobody needs just now, and how many are in use.
+/// Idle connections, and how many are in use.
 #[derive(Default)]
 pub(super) struct Idle {
     streams: RefCell<Vec<(Transport, Moment)>>,
@@ -55,7 +55,7 @@ impl Idle {
     }
 }
 
-/// Closes connections that nobody has needed, until none is left.
+/// Closes unused connections, until none is left.
 async fn close_idle(line: Rc<Line>) {
     loop {
         let oldest = line.idle.streams.borrow().iter().map(|(_, since)| *since).min();

@@ -16,7 +16,7 @@ use wire::date::Date;
 
 use crate::worker::{Process, Worker};
 
-/// Mails that wait for one server at most. Servers that fail all at once make many; whoever gets a hundred reads one.
+/// Mails that wait for one server at most. Servers that fail all at once make many, of which the reader needs one.
 const WAITING: usize = 100;
 
 /// Mails that wait, for each mail server.
@@ -28,7 +28,7 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     mails: VecDeque<Mail>,
-    /// Somebody sends them, one after the other.
+    /// A task sends them, one after the other.
     busy: bool,
 }
 
@@ -49,7 +49,7 @@ impl Outbox {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a mail. `None`: there is no room; else whether somebody has to begin to send.
+    /// Takes a mail. `None`: the queue is full; else whether a task has to be started to send.
     fn add(&self, to: SocketAddr, mail: Mail) -> Option<bool> {
         let mut queues = self.lock();
         let queue = queues.entry(to).or_default();
@@ -60,7 +60,7 @@ impl Outbox {
         Some(!std::mem::replace(&mut queue.busy, true))
     }
 
-    /// The next mail for a server; `None`: nobody sends any more.
+    /// The next mail for a server; `None`: sending has ended.
     fn next(&self, to: SocketAddr) -> Option<Mail> {
         let mut queues = self.lock();
         let queue = queues.get_mut(&to)?;

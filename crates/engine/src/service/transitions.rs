@@ -213,7 +213,7 @@ pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) 
         .is_some_and(|before| before.admin == Admin::Maintenance);
     change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
     if !was_out && admin == Admin::Maintenance {
-        // Whoever repairs it wants nobody there; links that are in use now are not kept either.
+        // A server in maintenance gets no connections; links that are in use now are not kept either.
         worker.process.pool.forget(server.serial);
     }
 }

@@ -35,7 +35,7 @@ pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
     }
 }
 
-/// Gives a server its weight; the log tells if nobody is left.
+/// Gives a server its weight; it is logged if no server is left.
 pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
     let changes = |state: &live::ProxyState| {
         let before = state.status(server.index).filter(|status| status.weight != weight)?;

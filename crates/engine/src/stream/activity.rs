@@ -29,7 +29,7 @@ impl Activity {
         self.written = now;
     }
 
-    /// Since when it is silent, for whoever waits to read from it (`reading`) or to write to it.
+    /// Since when it is silent, while reading from it (`reading`) or writing to it is waited for.
     #[inline]
     pub fn since(&self, reading: bool) -> Moment {
         if reading && self.independent { self.read } else { self.read.max(self.written) }

@@ -47,7 +47,7 @@ pub enum Attempt {
     Unable,
 }
 
-/// Ports of a range that are tried in one attempt, at most: some may be in use by somebody else.
+/// Ports of a range that are tried in one attempt, at most: some may be in use by other sockets.
 const PORTS_AT_MOST: usize = 16;
 
 /// What a request needs of a connection to a server; empty where all of them are alike.

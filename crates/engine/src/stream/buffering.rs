@@ -104,7 +104,7 @@ fn poll(
     }
 }
 
-/// A client that waits to be asked for its body is asked: whoever buffers cannot leave that to the server. False: it is
+/// A client that waits to be asked for its body is asked: a proxy that buffers cannot leave that to the server. False: it is
 /// gone.
 async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> bool {
     {

@@ -81,9 +81,9 @@ pub struct Request<'a> {
     pub timer: &'a mut rt::Timer,
     /// The session's own links.
     pub private: &'a mut PrivateLinks,
-    /// The server that it had better be.
+    /// The preferred server.
     pub prefer: Option<Preference>,
-    /// The server that it had better not be: it failed.
+    /// The server to avoid: it failed.
     pub exclude: Option<usize>,
     /// The hash of what the balance recognises it by.
     pub hash: Option<u32>,
@@ -323,7 +323,7 @@ impl Request<'_> {
 
     /// What the choice of a server depends on.
     pub(super) fn context(&self, exclude: Option<usize>) -> PickContext {
-        // Whoever failed there once goes where there is room.
+        // A request that failed there once goes where there is capacity.
         let prefer = self.prefer.filter(|_| exclude.is_none());
         let bound = self.binding(exclude);
         let orders = self.facts.borrow().orders.get();

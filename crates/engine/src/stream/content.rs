@@ -173,7 +173,7 @@ impl<'s> Inspection<'s> {
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
                     Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
-                    // Whoever has waited for long enough does without the address.
+                    // After that time the address is done without.
                     Poll::Pending if complete && !asked.known => {}
                     Poll::Pending => return Decision::Open,
                     Poll::Ready(None) => {}
@@ -286,7 +286,7 @@ pub async fn response(
 struct Wait {
     /// From then on what is missing stays missing.
     deadline: Moment,
-    /// Whoever is silent until then is given up.
+    /// A client that is silent until then is given up.
     most: Option<Moment>,
     /// No more bytes come, or there is no room for them.
     ended: bool,
@@ -316,7 +316,7 @@ impl Wait {
             match stream.poll_read(cx, input) {
                 Poll::Ready(Ok(read)) if read > 0 => return true,
                 Poll::Pending => return false,
-                // An end or an error shows again to whoever reads next.
+                // An end or an error shows again at the next read.
                 Poll::Ready(_) => {}
             }
         }

@@ -123,7 +123,7 @@ struct Turn {
     held: Option<Slot>,
     /// Only a fresh connection will do.
     fresh: bool,
-    /// The server that it had better not be.
+    /// The server to avoid.
     exclude: Option<usize>,
 }
 
@@ -357,7 +357,7 @@ fn recognise(session: &Session, backend: &Backend, facts: &Facts, client: &Clien
     recogniser.hash(&Subject { source: facts.source(session), request: Some(request), bytes })
 }
 
-/// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that
+/// How the connection of a client ends whose request failed. Closing it with unread bytes is a reset, and that
 /// would take from the client what it has not received yet of an earlier answer.
 pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
@@ -488,7 +488,7 @@ fn keep_link(
     }
 }
 
-/// Whether nobody is likely to want a link that was opened for a session's first request, although idle ones lay there:
+/// Whether it is unlikely that a request wants a link that was opened for a session's first request, although idle ones lay there:
 /// a site whose clients ask once each would otherwise keep a link for each of them.
 fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
     matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
@@ -565,7 +565,7 @@ fn terms(
     }
 }
 
-/// A request whose loss and repetition nobody can tell apart from a single one (RFC 9110, section 9.2.2), and of which
+/// A request whose repetition is the same as a single one (RFC 9110, section 9.2.2), and of which
 /// nothing but the head was sent.
 fn is_replayable(request: &Head) -> bool {
     request.known_method().is_idempotent() && !request.framing.has_body()

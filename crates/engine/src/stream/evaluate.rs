@@ -107,7 +107,7 @@ impl<'a> EvalContext<'a> {
                 return None;
             }
             let mut made = Vec::new();
-            // Whoever asks first, it is made of the request.
+            // It is made of the request, at the first request for it.
             let of_request = EvalContext { direction: Direction::Request, response: None, is_log: false, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
             facts.identifying.set(false);

@@ -322,7 +322,7 @@ impl<'a> Exchange<'a> {
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
         if self.up_step == Step::Held {
-            // While it was held back, nobody was read from.
+            // While it was held back, nothing was read.
             self.client_side.reads(rt::now());
         }
         if moved.read > 0 {
@@ -399,7 +399,7 @@ impl<'a> Exchange<'a> {
         self.session.worker.state(self.terms.backend).may_retry(rt::now())
     }
 
-    /// It fails like this, for want of an answer that makes sense, where it is not to be sent again.
+    /// It fails like this, without a valid answer, where it is not to be sent again.
     fn fails<T>(&self, failure: RetryOn, cause: Cause, status: u16) -> Result<T, End> {
         if self.retries(failure) { Err(End::Retry { bad_answer: true }) } else { failed(cause, Phase::Headers, status) }
     }

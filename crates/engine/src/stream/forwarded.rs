@@ -182,7 +182,7 @@ fn element(
     parts.join(";")
 }
 
-/// The name of a node that nobody knows.
+/// The name of an unknown node.
 const UNKNOWN: &str = "unknown";
 
 /// RFC 7239, section 6: quotes around whatever has a colon in it, or might have. A name and a port of their own come before

@@ -158,7 +158,7 @@ impl Hedge<'_> {
         state.note_latency(|| waited, rt::now());
         let loser = place.slot.server();
         *place = target;
-        // How long it would have taken nobody knows: so long at least.
+        // How long it would have taken is unknown: so long at least.
         ejections::observe(&self.session.worker, self.proxy, loser, || match first_stood {
             Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
             Standing::Poor | Standing::Gone => ejections::FAILED,

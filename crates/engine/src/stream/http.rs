@@ -146,7 +146,7 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                 }
             }
             if wait && rt::slice_is_over() {
-                // Whoever sends one request after the other is served beside the others, not before them.
+                // A client that sends one request after the other is served beside the others, not before them.
                 rt::yield_now().await;
             }
             wait = true;
@@ -190,7 +190,7 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
             return Poll::Ready(Wait::Readable);
         }
     } else if client.served > 0 && rt::memory_is_scarce() {
-        // Whoever asks for nothing makes way for those that do.
+        // A client without a request makes way for those with one.
         return Poll::Ready(Wait::Stopping);
     }
     let proxy = session.proxy();

@@ -1,4 +1,4 @@
-//! What the kernel knows of a stream's two connections, for those who ask after somebody else has taken them. Must never
+//! What the kernel knows of a stream's two connections, for queries after the streams were moved. Must never
 //! hold a connection.
 
 use expression::sample::{Transport, Value};
@@ -10,7 +10,7 @@ use crate::session::Session;
 /// Whom to ask about one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Kernel {
-    /// Nobody.
+    /// None.
     #[default]
     Unknown,
     /// The connection.

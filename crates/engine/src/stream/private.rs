@@ -1,4 +1,4 @@
-//! The links to servers that belong to one client's session: those of `http-reuse never`, and those on which somebody has
+//! The links to servers that belong to one client's session: those of `http-reuse never`, and those on which a client has
 //! authenticated. Must never share one.
 
 use std::task::Context;
@@ -93,7 +93,7 @@ impl PrivateLinks {
         }
     }
 
-    /// Whatever a server says or does on a link that nobody uses ends it.
+    /// Any event on an idle link ends it.
     pub fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
         if let Some(kept) = &mut self.kept {
             kept.links.retain_mut(|(_, link)| link.carrier.poll_disturbed(cx).is_pending());

@@ -61,7 +61,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 let Client { conn, timer, .. } = client;
                 let inspected = rt::boxed(content::http_request(session, conn, timer, &facts, proxy)).await;
                 if let Err(outcome) = inspected {
-                    // Nobody knows of a request yet.
+                    // There is no request yet.
                     facts.borrow_mut().forget_request();
                     return dispatch::cut(session, facts, outcome);
                 }
@@ -118,7 +118,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
         let received = client.conn.poll_head(cx, &limits, &mut scan, &mut facts.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
-            // Nobody has asked for anything in the protocol that was agreed on.
+            // There was no request in the protocol that was agreed on.
             Poll::Ready(h1::Received::Head { .. } | h1::Received::Invalid { .. })
                 if client.served == 0 && several::is_expected(session, &mut client.conn) =>
             {

@@ -204,7 +204,7 @@ impl<'s, 'r> Course<'s, 'r> {
         &mut self.text
     }
 
-    /// Goes on until somebody else has to do something.
+    /// Goes on until a rule needs the caller to act.
     fn advance(&mut self, view: &EvalContext<'_>) -> Step<'r> {
         loop {
             match self.evaluate(view) {

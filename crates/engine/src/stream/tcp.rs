@@ -132,7 +132,7 @@ pub fn serve<'a>(
 /// A stream of a connection that carries several is never in TCP mode.
 const NO_CONNECTION: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 
-/// Reads what a client has sent that no server gets: its connection would end in a reset of bytes that nobody has read,
+/// Reads what a client has sent that no server gets: its connection would end in a reset because of unread bytes,
 /// and not in order.
 fn take_in(client: &mut Client) {
     let Some((stream, input)) = client.conn.bytes() else { return };
@@ -182,7 +182,7 @@ fn recognise(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &m
         if early.capacity() == 0 {
             *early = rt::buffer();
         }
-        // An end or an error shows again to whoever reads next.
+        // An end or an error shows again at the next read.
         let _ = client.try_read(early);
     }
     let recogniser = backend.recogniser.as_ref()?;
@@ -289,7 +289,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
             let mut answers = Ok(true);
             if backend.rules.response_content.is_empty() {
-                // Nobody waits for what it sends.
+                // What it sends is not waited for.
                 sticking::answer_bytes(session, &facts.borrow(), &[]);
             } else {
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
@@ -364,7 +364,7 @@ impl Carriage<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let (mut up, mut down) = (Moved::default(), Moved::default());
         if self.duplex.held_until().is_some() {
-            // While a filter holds bytes back, nobody is late.
+            // While a filter holds bytes back, no timeout runs.
             let now = rt::now();
             self.client_side.reads(now);
             self.server_side.reads(now);
@@ -437,7 +437,7 @@ impl Carriage<'_> {
                 (self.limits.client, self.limits.server)
             };
             let held = self.duplex.held_until();
-            // While Weir itself holds bytes back, nobody is late.
+            // While Weir itself holds bytes back, no timeout runs.
             let held_until = held.unwrap_or_default();
             let client = client.map(|limit| self.client_side.since(!client_ended).max(held_until) + limit);
             let server = server.map(|limit| self.server_side.since(!server_ended).max(held_until) + limit);

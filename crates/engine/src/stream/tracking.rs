@@ -169,7 +169,7 @@ fn count_status(entry: &mut EntryMut<'_>, status: u16) {
     }
 }
 
-/// What a stream has moved and nobody has counted yet, and whether it has failed.
+/// What a stream has moved and is not counted yet, and whether it has failed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rest {
     read: u64,
@@ -229,7 +229,7 @@ pub fn settle(session: &Session, facts: &mut Facts) {
     settle_session(session, rest);
 }
 
-/// The same where nobody asks any more: the stream tracks nothing behind it.
+/// The same at the end: the stream tracks nothing after it.
 pub fn conclude(session: &Session, facts: &mut Facts) {
     if is_idle(session, facts) {
         return;
@@ -281,7 +281,7 @@ pub fn own_answer(session: &Session, facts: &mut Facts) {
     }
 }
 
-/// Ends what somebody tracks.
+/// Ends tracking.
 pub fn end(tracking: &mut Tracking) {
     if !tracking.is_empty() {
         tracking.end(rt::now(), |_, _| {});

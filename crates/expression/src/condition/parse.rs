@@ -203,7 +203,7 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
         () if unknown_group.is_some() => unknown_group.map(|at| Doubt::UnknownGroup(flags.end + at)),
         () if overwritten => Some(Doubt::MethodOverwritten),
         () if remark.is_some() => remark,
-        // Flags show that somebody thought about it.
+        // Flags show that it is intended.
         () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),
         () => None,
     };

@@ -1,4 +1,4 @@
-//! `debug`: shows a sample to whoever looks at an event sink (section 7.3.1). Must never change it.
+//! `debug`: writes a sample to an event sink (section 7.3.1). Must never change it.
 
 use super::Converter;
 use crate::sample::{Context, Sink, Type, Value};

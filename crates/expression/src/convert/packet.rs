@@ -113,7 +113,7 @@ pub const TABLE: &[Converter] = &[
     }),
 ];
 
-/// Two bytes as a number; whoever asks knows that they are there.
+/// Two bytes as a number; the caller has checked that they are there.
 fn pair(bytes: &[u8], at: usize) -> i64 {
     i64::from(bytes[at]) << 8 | i64::from(bytes[at + 1])
 }

@@ -42,7 +42,7 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Why nobody can prove to have that password.
+/// Why no password matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
     /// A form that crypt(3) of Debian knows and Weir does not.
@@ -69,7 +69,7 @@ impl Hidden {
     /// Reads how a password is hidden.
     ///
     /// # Errors
-    /// Nobody can prove to have it.
+    /// No password matches it.
     pub fn parse(text: &str) -> Result<Self, Unusable> {
         let form = match text.as_bytes() {
             [b'$', b'1', b'$', ..] => Form::Md5,

@@ -1,4 +1,4 @@
-//! ACLs as samples (section 7.3.2), and for whoever else evaluates one by its name. Must never be asked for an ACL that
+//! ACLs as samples (section 7.3.2), and for other callers that evaluate one by its name. Must never be asked for an ACL that
 //! stands below: so none asks for itself.
 
 use super::Fetch;

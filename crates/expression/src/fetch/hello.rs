@@ -1,4 +1,4 @@
-//! Fetches of a TLS hello that goes on to somebody else (section 7.3.5). Must never take part in the handshake.
+//! Fetches of a TLS hello that is passed through (section 7.3.5). Must never take part in the handshake.
 
 use super::{Fetch, SampleOf, plain};
 use crate::Arguments;

@@ -1,4 +1,4 @@
-//! Fetches that tell what is known of a connection, layer by layer, as one text for whoever debugs (section 7.3.5). Must
+//! Fetches that tell what is known of a connection, layer by layer, as one text for debugging (section 7.3.5). Must
 //! never be read by a program: what it tells may change.
 
 use super::Fetch;

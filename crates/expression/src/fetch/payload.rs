@@ -1,4 +1,4 @@
-//! Fetches of bytes that nobody has understood yet: their number, parts of them, what protocol they may be (section
+//! Fetches of bytes that are not parsed yet: their number, parts of them, what protocol they may be (section
 //! 7.3.5). Must never look beyond what has come.
 
 use super::{Fetch, plain};
@@ -217,7 +217,7 @@ mod tests {
     fn protocols() {
         let rows = [("req.proto_http", "1"), ("req_proto_http", "1"), ("req.rdp_cookie_cnt", "0")];
         check_rows(&Scene::bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), &rows);
-        // Parts of a request that nobody has read.
+        // Parts of an unread request.
         let rows =
             [("method", "GET"), ("url", "/a?b"), ("path", "/a"), ("req.hdr(host)", "A"), ("res.hdr(host)", "<none>")];
         check_rows(&Scene::bytes(b"GET /a?b HTTP/1.1\r\nHost: A\r\n\r\nbody"), &rows);

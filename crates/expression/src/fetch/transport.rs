@@ -112,7 +112,7 @@ fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Val
     let address = match address {
         Some(Value::Ipv4(address)) => address.into(),
         Some(Value::Ipv6(address)) => address.into(),
-        // Whoever comes over a UNIX socket is here.
+        // A client of a UNIX socket is local.
         _ => return Some(Value::Bool(true)),
     };
     context.probes.is_local(address).map(Value::Bool)
@@ -143,7 +143,7 @@ fn in_time<'a>(context: &Context<'a>, arguments: &Arguments, fact: Transport) ->
     Some(Value::Int(micros / arguments.int(0).unwrap_or(1_000).max(1)))
 }
 
-/// The kernel gives it once: whoever wants it twice keeps it in a variable.
+/// The kernel returns it once: a configuration that needs it twice keeps it in a variable.
 fn saved_syn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let mut found = None;
     context.probes.lend_saved_syn(&mut |bytes| found = context.copy(bytes));

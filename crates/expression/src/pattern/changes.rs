@@ -1,5 +1,5 @@
 //! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
-//! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
+//! start. No reader takes a lock as long as a list has never been changed. Must never look at a file.
 
 use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
@@ -71,7 +71,7 @@ impl ListState {
         with(&self.change.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes it, for all workers at once. What falls out of it is freed when nobody waits any more.
+    /// Changes it, for all workers at once. What is removed is freed after the lock is released.
     pub fn write<T>(&self, with: impl FnOnce(&mut Change, &mut Vec<Layer>) -> T) -> T {
         let mut fallen = Vec::new();
         let mut change = self.change.write().unwrap_or_else(PoisonError::into_inner);

@@ -112,7 +112,7 @@ impl PartialEq for Lists {
     }
 }
 
-/// A way into a list, held by whoever looks up in it.
+/// A handle of a list, held by its readers.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     /// Which list.

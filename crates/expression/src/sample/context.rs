@@ -1,4 +1,4 @@
-//! What an evaluation may see: facts, messages, the moment. Whoever evaluates lends it all; what costs a system call is
+//! What an evaluation may see: facts, messages, the moment. The caller lends it all; what costs a system call is
 //! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
 //! which is what they are for.
 
@@ -75,7 +75,7 @@ pub struct Context<'a> {
     pub server: Option<usize>,
     /// The request's head, once it is complete.
     pub request: Option<&'a Head>,
-    /// What may be a request nobody has read, in `bytes`.
+    /// What may be an unread request, in `bytes`.
     pub unread: Option<&'a Unread>,
     /// The answer's head, once it is complete.
     pub response: Option<&'a Head>,
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
         self.incomplete.set(false);
     }
 
-    /// The request's head, also where nobody has read it: in the first bytes of a session in TCP mode.
+    /// The request's head, also where it is unread: in the first bytes of a session in TCP mode.
     pub fn request_head(&self) -> Option<&'a Head> {
         if self.request.is_some() {
             return self.request;

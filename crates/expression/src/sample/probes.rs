@@ -51,8 +51,8 @@ pub trait Probes {
         None
     }
 
-    /// Lends the packet that began the client's connection, if its listening socket keeps it (`tcp-ss`) and nobody has
-    /// asked before.
+    /// Lends the packet that began the client's connection, if its listening socket keeps it (`tcp-ss`) and it was not
+    /// asked for before.
     fn lend_saved_syn(&self, _take: &mut dyn FnMut(&[u8])) {}
 
     /// What serving the stream has cost so far; `None` where there is none.
@@ -65,7 +65,7 @@ pub trait Probes {
         None
     }
 
-    /// Writes a line for whoever debugs (`debug`).
+    /// Writes a debug line (`debug`).
     fn tell(&self, _sink: Sink, _line: &[u8]) {}
 
     /// Whether an address is one of this machine's; `None`: that cannot be told.
@@ -130,7 +130,7 @@ pub enum UsageOf {
     Process,
 }
 
-/// Where lines for whoever debugs go.
+/// Where debug lines go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
     /// A descriptor: 1 or 2.

@@ -1,4 +1,4 @@
-//! A request that lies in the bytes of a session in TCP mode: nobody has read it, but expressions may ask for parts of
+//! A request that lies in the bytes of a session in TCP mode: it is not parsed by the engine, but expressions may ask for parts of
 //! it. Must never take a byte away.
 
 use std::cell::{Cell, OnceCell};
@@ -16,7 +16,7 @@ pub enum Found {
     Nothing,
 }
 
-/// What is found in the same bytes once somebody asks; for one evaluation.
+/// What is found in the same bytes on the first request; for one evaluation.
 #[derive(Debug, Default)]
 pub struct Unread(OnceCell<Found>);
 

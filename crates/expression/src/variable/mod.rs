@@ -73,7 +73,7 @@ pub struct Name(u64);
 impl Name {
     /// Of that text, without the scope.
     pub const fn of(text: &str) -> Self {
-        // FNV-1a: names are the configuration's own, nobody can choose them to collide.
+        // FNV-1a: names come from the configuration, clients cannot choose them to collide.
         let bytes = text.as_bytes();
         let (mut hash, mut index) = (0xcbf2_9ce4_8422_2325_u64, 0);
         while index < bytes.len() {

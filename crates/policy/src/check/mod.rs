@@ -1,5 +1,5 @@
 //! Health checks, compiled (configuration manual, "option httpchk", "option tcp-check" and their kin): a script of steps
-//! for the servers of a backend, and what each server says of its own. Plain data; whoever runs a check opens its
+//! for the servers of a backend, and what each server says of its own. Plain data; the runner of a check opens its
 //! connections. Must never do I/O.
 
 mod agent;

@@ -33,7 +33,7 @@ impl Compiler<'_> {
         };
         let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind };
         let methods = match methods {
-            // Whoever is followed may begin without an address.
+            // A server whose name is followed may begin without an address.
             [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],
             [] => &[InitialAddress::Last, InitialAddress::Libc][..],
             methods => methods,

@@ -1,4 +1,4 @@
-//! Rules of `defaults` sections that have a name: what is wrong with them is told whether somebody uses them or not. Must never
+//! Rules of `defaults` sections that have a name: errors in them are reported whether they are used or not. Must never
 //! make anything of them.
 
 use super::{Compiler, Resolver};

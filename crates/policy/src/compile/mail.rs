@@ -7,7 +7,7 @@ use config::spec::{LogLevel, MailersSpec, ProxyKind, ProxySpec, Spec};
 use std::time::Duration;
 
 impl Compiler<'_> {
-    /// Tells which `mailers` sections nobody sends mails by.
+    /// Reports unused `mailers` sections.
     pub(super) fn unused_mailers(&mut self, spec: &Spec) {
         let alerts = spec.proxies.iter().filter(|proxy| !proxy.disabled).map(|proxy| &proxy.email_alert);
         let complete = alerts.filter(|alert| alert.from.is_some() && alert.to.is_some());

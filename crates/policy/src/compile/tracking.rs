@@ -45,7 +45,7 @@ impl Compiler<'_> {
             let server = server(proxies, place).map_or("", |server| &server.name);
             format!("{}/{server}", proxies[place.0].name)
         };
-        // Along the chain to whoever is checked; more steps than servers are a loop.
+        // Along the chain to the server that is checked; more steps than servers are a loop.
         let most = proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
         let mut end = leader;
         for _ in 0..=most {

@@ -37,7 +37,7 @@ impl Compiler<'_> {
         Userlist { name: owner.as_str().into(), users }
     }
 
-    /// Reads a password; `None`: nobody can have it.
+    /// Reads a password; `None`: none matches it.
     fn password(&mut self, owner: &str, user: &UserSpec, written: &PasswordSpec) -> Option<Password> {
         let (text, span) = match written {
             PasswordSpec::Clear(text) => return Some(Password::Clear(to_bytes(text).into_owned().into())),

@@ -126,7 +126,7 @@ fn group_size(spec: &ProcessorsSpec) -> u32 {
     spec.max_threads_per_group.unwrap_or(GROUP_SIZE).clamp(1, MOST_OF_GROUP)
 }
 
-/// The threads of each group, for whoever names a thread by its group. Groups that do not fit are one.
+/// The threads of each group, for names of a thread by its group. Groups that do not fit are one.
 pub(crate) fn group_sizes(spec: &ProcessorsSpec, threads: u32) -> Vec<u32> {
     sizes(spec, threads).unwrap_or_else(|_| vec![threads])
 }

@@ -37,7 +37,7 @@ impl Program {
     }
 
     /// Visits all that track a server, directly or not, each behind the one that it tracks: first that one's place, then its
-    /// own. Where the visit says no, nobody behind it is visited.
+    /// own. Where the visit returns false, those after it are not visited.
     pub fn followers(&self, server: &Server, mut visit: impl FnMut(ServerPlace, ServerPlace) -> bool) {
         let of = |server: &Server| {
             let place = (server.tracking.proxy, server.index);

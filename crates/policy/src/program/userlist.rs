@@ -20,7 +20,7 @@ pub struct Userlist {
 pub struct User {
     /// The name.
     pub name: Box<[u8]>,
-    /// The password; nobody is let in without one.
+    /// The password; without one the user is never authenticated.
     pub password: Option<Password>,
     /// The groups that the user is in.
     pub groups: Vec<Box<[u8]>>,

@@ -51,7 +51,7 @@ impl Addresses {
                 best = Some((*ip, rank));
             }
         }
-        // With duplicates allowed, one that nobody has yet is better all the same.
+        // With duplicates allowed, an unused one is preferred all the same.
         match best {
             Some((ip, found)) if choice.allows_duplicates && Some(ip) != current && is_taken(ip) => {
                 let mut others = self.0.iter().map(|(ip, _)| *ip);
@@ -98,7 +98,7 @@ mod tests {
             (&["1.1.1.1", "2.2.2.2"], &[], true, Some("2.2.2.2"), &[], Some("2.2.2.2")),
             (&["1.1.1.1", "2.2.2.2"], &[], true, Some("3.3.3.3"), &["1.1.1.1"], Some("2.2.2.2")),
             (&["1.1.1.1"], &[], true, None, &["1.1.1.1"], None),
-            // Its own address is not somebody else's.
+            // Its own address is not in use by another server.
             (&["1.1.1.1"], &[], true, Some("1.1.1.1"), &["1.1.1.1"], Some("1.1.1.1")),
             (&["1.1.1.1", "::1"], &[], false, Some("1.1.1.1"), &[], Some("::1")),
             (&["1.1.1.1", "10.1.2.3", "::1"], &near, false, None, &[], Some("10.1.2.3")),

@@ -1,5 +1,5 @@
 //! Rules (configuration manual, sections 4.3 and 4.4): an action and the condition under which it is taken, compiled. An
-//! action is data; whoever runs the rules performs it. Must never perform one.
+//! action is data; the engine performs it. Must never perform one.
 
 mod action;
 mod assigned;

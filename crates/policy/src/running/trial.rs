@@ -1,4 +1,4 @@
-//! Passwords that somebody has to find out about before expressions ask `http_auth` for them. Must never find out itself:
+//! Passwords that have to be checked before expressions ask `http_auth` for them. Must never find out itself:
 //! that takes time.
 
 use crate::program::{Password, Program, User};
@@ -18,7 +18,7 @@ fn halves(credentials: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&credentials[..colon], &credentials[colon + 1..]))
 }
 
-/// A password that somebody has to find out about before expressions of a proxy are evaluated.
+/// A password that has to be checked before expressions of a proxy are evaluated.
 #[derive(Debug)]
 pub struct Trial {
     /// The user's.

@@ -286,7 +286,7 @@ fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
     context.report.push(diagnostic);
 }
 
-/// An `option` that nobody knows.
+/// An unknown `option`.
 pub(crate) fn unknown_option(context: &mut ProxyContext<'_>, line: &Line, names: Vec<&'static str>) {
     let name = line.text(1);
     let known = suggest::nearest(name, names);

@@ -172,7 +172,7 @@ fn line(name: &str, words: &[String]) -> Line {
     Line { words: (0..).zip(texts).map(word).collect(), file: u32::MAX, number: 0 }
 }
 
-/// The first option, up to one that nobody knows, which such a server may not have.
+/// The first option, up to an unknown one, which such a server may not have.
 fn first_refused(line: &Line) -> Option<&str> {
     let mut at = origin::behind(line, 3);
     while let Some(word) = line.words.get(at) {

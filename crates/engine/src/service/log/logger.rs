@@ -268,7 +268,7 @@ impl Logger {
         self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
-    /// Passes a message of somebody else on, by a relay. `source`: where it came from; `None`: from this host.
+    /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.
     pub fn relay(&self, relay: usize, bytes: &[u8], source: Option<IpAddr>) {
         let inner = &self.inner;
         let Some(relay) = inner.targets.relays.get(relay) else { return };
@@ -321,7 +321,7 @@ impl Inner {
             });
         }
         drop(state);
-        // Without a rendering nobody wanted the line.
+        // Without a rendering no target wanted the line.
         if rendered.is_some() && !self.dirty.replace(true) {
             self.wake();
         }

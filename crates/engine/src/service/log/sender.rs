@@ -124,7 +124,7 @@ fn send_slices(socket: &Datagram, address: &Address, mut slices: &[IoSlice<'_>])
             }
             // It may be this one alone, as when it is too long for a datagram.
             Err(error) => {
-                // DroppedLogs counts lines that found no room, as HAProxy does, and not those that nobody takes.
+                // DroppedLogs counts lines that found no room, as HAProxy does, and not those without a receiver.
                 sent += usize::from(error.kind() != io::ErrorKind::WouldBlock);
                 slices = &slices[1..];
             }

@@ -59,7 +59,7 @@ pub struct Targets {
     dropped: AtomicU64,
 }
 
-/// Where somebody's lines go, and what they look like.
+/// Where the lines of a proxy or relay go, and what they look like.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) lines: LogLines,
@@ -170,7 +170,7 @@ pub enum Problem {
     Ring(Box<str>, Box<str>, io::Error),
 }
 
-/// What somebody logs, before the places are known.
+/// What a proxy or relay logs, before the places are known.
 pub(super) struct Plan<'a> {
     pub(super) targets: &'a [LogTarget],
     pub(super) tag: &'a str,
@@ -325,7 +325,7 @@ impl Targets {
         }
     }
 
-    /// Writes a line about an event, as the sink wants it. It is late for nobody: a sink that has no room gets none.
+    /// Writes a line about an event, as the sink wants it. It never waits: a sink without free space gets none.
     pub fn tell(&self, sink: Sink, line: &[u8]) {
         match sink {
             Sink::Descriptor(number) => {

@@ -198,7 +198,7 @@ impl Scene<'_> {
         };
         Some(match now {
             Operation::Down => {
-                // One that got nothing new anyway alarms nobody.
+                // One that got nothing new anyway raises no alarm.
                 let quiet = was == Operation::Stopping || before.admin == Admin::Drain;
                 let level = if quiet { LogLevel::Notice } else { LogLevel::Alert };
                 mailed(level, format!("is DOWN{reason}. {}", self.left()))

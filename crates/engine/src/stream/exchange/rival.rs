@@ -18,7 +18,7 @@ pub struct Race {
 }
 
 impl Exchange<'_> {
-    /// The client, for whoever begins a second attempt.
+    /// The client, for a second attempt.
     pub fn client(&mut self) -> &mut Client {
         self.client
     }

@@ -88,7 +88,7 @@ impl Exchange<'_> {
                 Poll::Ready(false) => return Ruled::Late,
                 Poll::Ready(true) => {}
             }
-            // Nobody was late meanwhile.
+            // No timeout ran meanwhile.
             self.server_side.reads(rt::now());
             from = Some((ruling.of_backend, ruling.progress));
         }

@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A transition that nobody has worked out yet. Others lead to where the row of a state begins.
+/// A transition that is not computed yet. Others lead to where the row of a state begins.
 const UNKNOWN: u32 = u32::MAX;
 /// The state that is meant is more than a place on the way.
 const SPECIAL: u32 = 1 << 31;
@@ -420,7 +420,7 @@ impl Cache {
         }
     }
 
-    /// The state that a class leads to, which nobody has asked for before.
+    /// The state that a class leads to, computed on the first request for it.
     #[cold]
     #[inline(never)]
     fn work_out(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {

@@ -128,7 +128,7 @@ pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
         ProtocolCheck::Ldap => vec![connect(), send(ldap::BIND.to_vec()), Answer::Ldap.step()],
         ProtocolCheck::Mysql { user: None } => vec![connect(), Answer::MysqlGreeting.step()],
         ProtocolCheck::Mysql { user: Some((user, version)) } => {
-            // Whoever stands in between may wait for the login before the server is asked at all.
+            // A proxy in between may wait for the login before the server is asked at all.
             vec![connect(), send(mysql::login(user, *version)), Answer::MysqlGreeting.step(), Answer::MysqlReply.step()]
         }
         ProtocolCheck::SslHello => vec![send(tls::hello()), Answer::Tls.step()],

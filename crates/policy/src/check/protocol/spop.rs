@@ -190,7 +190,7 @@ fn version(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r')).split_once('.')?;
     let number = |digits: &str| {
         let all = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        // What does not fit is a version that nobody speaks.
+        // What does not fit is an unknown version.
         all.then(|| digits.parse().unwrap_or(u32::MAX))
     };
     let version = (number(major)?, number(minor)?);

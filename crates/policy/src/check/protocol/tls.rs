@@ -1,4 +1,4 @@
-//! The greeting of SSLv3 and whether somebody answers with a record (configuration manual, "option ssl-hello-chk"). Must
+//! The greeting of SSLv3 and whether the server answers with a record (configuration manual, "option ssl-hello-chk"). Must
 //! never negotiate anything.
 
 use super::Judgement;
@@ -17,7 +17,7 @@ pub(super) fn hello() -> Vec<u8> {
     hello
 }
 
-/// A handshake or an alert: whoever sends one speaks TLS.
+/// A handshake or an alert: its sender speaks TLS.
 pub(super) fn judge(received: &[u8], complete: bool) -> Judgement {
     let refused = Judgement::Failed { status: CheckStatus::L6Response, code: 0, info: String::new() };
     match received {

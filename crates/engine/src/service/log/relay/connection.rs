@@ -73,7 +73,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<L
     }
 }
 
-/// Serves a sender behind the headers that it begins with. The source of its messages is whoever sends them, not the one
+/// Serves a sender behind the headers that it begins with. The source of its messages is their sender, not the one
 /// that a header names, as with HAProxy 3.5.
 async fn receive(place: Place, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
     let generation = place.worker.generation();
