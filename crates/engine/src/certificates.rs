@@ -41,7 +41,14 @@ fn servers(program: &Program) -> impl Iterator<Item = &Arc<tls::Server>> {
 fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let backends = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
     let servers = backends.flat_map(|backend| backend.servers.iter());
-    servers.filter_map(|server| server.connecting.tls.as_ref().map(|tls| &tls.client))
+    let traffic = servers.filter_map(|server| server.connecting.tls.as_ref().map(|tls| &tls.client));
+    let remotes = program.peers.iter().flat_map(|section| section.remotes.iter().map(|peer| peer.tls.as_ref()));
+    let own = program.peers.iter().map(|section| section.own_tls.as_ref());
+    let rings = program.rings.iter().flat_map(|ring| ring.servers.iter().map(|server| server.tls.as_ref()));
+    let nameservers =
+        program.resolvers.iter().flat_map(|section| section.nameservers.iter().map(|one| one.tls.as_ref()));
+    let links = remotes.chain(own).chain(rings).chain(nameservers).flatten();
+    traffic.chain(links.map(|tls| &tls.client))
 }
 
 /// Every certificate that a program uses, by name.

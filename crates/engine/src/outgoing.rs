@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::AppendOnlyVec;
+use conn::dial::Security;
 use conn::link::Limits;
 use conn::ports::SourcePorts;
-use policy::program::{Connecting, Global, Namespace, Program, Proxy, Server, ServerAddress};
+use policy::program::{Connecting, Global, LinkTls, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{Address, ConnectOptions, KeepAlive};
 
 /// By a server's serial number.
@@ -160,6 +161,11 @@ pub fn plain(connecting: &Connecting) -> ConnectOptions {
         congestion_control: connecting.congestion_control.clone(),
         ..ConnectOptions::default()
     }
+}
+
+/// How a connection that carries no request is secured, as [`conn::dial`] takes it.
+pub fn security(tls: Option<&LinkTls>) -> Option<Security<'_>> {
+    tls.map(|tls| Security { client: &tls.client, name: tls.name.as_deref() })
 }
 
 /// What a server's idle links are allowed.

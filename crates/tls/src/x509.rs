@@ -60,6 +60,17 @@ pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
     Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
 }
 
+/// The kind of a certificate's key and its bits: `RSA2048`, `EC256`. `None`: it is of another kind.
+pub fn key_kind(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    match certificate.public_key().parsed().ok()? {
+        PublicKey::RSA(key) => Some(format!("RSA{}", key.key_size())),
+        // Coordinates of P-521 have whole bytes.
+        PublicKey::EC(point) => Some(format!("EC{}", point.key_size().min(521))),
+        _ => None,
+    }
+}
+
 /// What is told of a certificate line by line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
@@ -88,10 +99,9 @@ pub fn fingerprint(der: &[u8]) -> String {
 /// What is told of a certificate. `None`: it cannot be read.
 pub fn details(der: &[u8]) -> Option<Details> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let algorithm = match certificate.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) => format!("RSA{}", key.key_size()),
-        Ok(PublicKey::EC(key)) => format!("EC{}", key.key_size()),
-        _ => String::from_utf8(part(der, Part::KeyAlgorithm)?).ok()?,
+    let algorithm = match key_kind(der) {
+        Some(kind) => kind,
+        None => String::from_utf8(part(der, Part::KeyAlgorithm)?).ok()?,
     };
     Some(Details {
         serial: certificate.raw_serial().iter().map(|byte| format!("{byte:02X}")).collect(),

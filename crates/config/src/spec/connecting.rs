@@ -83,6 +83,18 @@ pub struct ProxyHeaderSpec {
     pub checksum: bool,
     /// `proxy-v2-options unique-id`.
     pub unique_id: bool,
+    /// `proxy-v2-options authority`.
+    pub authority: bool,
+    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl` and what implies it: what is known of the client's TLS.
+    pub ssl: bool,
+    /// `send-proxy-v2-ssl-cn`, `proxy-v2-options cert-cn`.
+    pub client_name: bool,
+    /// `proxy-v2-options ssl-cipher`.
+    pub cipher: bool,
+    /// `proxy-v2-options cert-sig`.
+    pub signature: bool,
+    /// `proxy-v2-options cert-key`.
+    pub key: bool,
     /// `set-proxy-v2-tlv-fmt(<type>) <format>`, in file order.
     pub fields: Vec<ProxyFieldSpec>,
 }

@@ -1,6 +1,6 @@
 //! Instances that share stick tables, as they are written (configuration manual, section 11.2). Must never look one up.
 
-use super::{AddressSpec, BindSpec, ConnectingSpec, LogSpec, TableSpec};
+use super::{AddressSpec, BindSpec, ConnectingSpec, LogSpec, ServerTlsSpec, TableSpec};
 use crate::span::{Span, Spanned};
 
 /// A `peers` section.
@@ -20,6 +20,8 @@ pub struct PeersSpec {
     pub local: Option<Span>,
     /// Where this instance listens: its `peer` line, or `bind`.
     pub bind: Option<BindSpec>,
+    /// `ssl` of the line that names this instance: how an older process of it finds the newer one.
+    pub local_tls: Option<Box<ServerTlsSpec>>,
     /// The other instances, as `peer` and `server` lines name them.
     pub peers: Vec<PeerSpec>,
     /// `table` lines.
@@ -43,6 +45,8 @@ pub struct PeerSpec {
     pub shard: u32,
     /// How connections to it are made.
     pub connecting: ConnectingSpec,
+    /// `ssl`.
+    pub tls: Option<Box<ServerTlsSpec>>,
 }
 
 /// A table of a `peers` section.

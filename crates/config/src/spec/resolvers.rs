@@ -1,6 +1,6 @@
 //! Name servers, and what is asked of them (configuration manual, section 5.3).
 
-use super::AddressSpec;
+use super::{AddressSpec, ServerTlsSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -34,6 +34,8 @@ pub enum NameserverSpec {
         name: Spanned<String>,
         /// Its address; a datagram one unless a prefix says otherwise.
         address: Spanned<AddressSpec>,
+        /// `ssl`, of one that is asked over TCP.
+        tls: Option<Box<ServerTlsSpec>>,
     },
     /// `parse-resolv-conf`: those of the system.
     OfSystem(Span),

@@ -1,6 +1,6 @@
 //! Rings (configuration manual, section 12.5).
 
-use super::{AddressSpec, SyslogFormat};
+use super::{AddressSpec, ServerTlsSpec, SyslogFormat};
 use crate::span::{Span, Spanned};
 
 /// How lines are told apart on a connection: `log-proto` (section 5.2).
@@ -16,12 +16,16 @@ pub enum LogProtocol {
 /// A syslog server that gets the lines of a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingServerSpec {
+    /// Where it is written.
+    pub span: Span,
     /// Its name.
     pub name: Spanned<String>,
     /// Where it listens.
     pub address: Spanned<AddressSpec>,
     /// `log-proto`.
     pub protocol: LogProtocol,
+    /// `ssl`.
+    pub tls: Option<Box<ServerTlsSpec>>,
 }
 
 /// A `ring` section, or what `log tcp@…` stands for.

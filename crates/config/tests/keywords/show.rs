@@ -110,22 +110,36 @@ pub fn spec(spec: &Spec) -> String {
 }
 
 fn peers(section: &PeersSpec, out: &mut String) {
-    let PeersSpec { span, name, disabled, shards, local_name, local, bind: own, peers, tables, logs_globally, logs } =
-        section;
+    let PeersSpec {
+        span,
+        name,
+        disabled,
+        shards,
+        local_name,
+        local,
+        bind: own,
+        local_tls,
+        peers,
+        tables,
+        logs_globally,
+        logs,
+    } = section;
     let _ = write!(out, "peers {} @{} {local_name:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
     field(out, "shards", shards, &0);
     field(out, "local", &local.map(|span| span.line), &None);
     field(out, "logs_globally", logs_globally, &false);
+    field(out, "local_tls", &local_tls.is_some(), &false);
     out.push('\n');
     own.iter().for_each(|one| bind(one, out));
     logs.iter().for_each(|one| log(one, out));
-    for PeerSpec { span, name, address: at, shard, connecting } in peers {
+    for PeerSpec { span, name, address: at, shard, connecting, tls } in peers {
         let _ = write!(out, "  peer@{} {} {} shard={shard}", span.line, name.value, address(&at.value));
         field(out, "source", &connecting.source, &None);
         field(out, "tcp-ut", &connecting.user_timeout, &None);
         field(out, "cc", &connecting.congestion_control, &None);
         field(out, "md5", &connecting.md5_password, &None);
+        field(out, "ssl", &tls.is_some(), &false);
         out.push('\n');
     }
     for PeerTableSpec { name, table } in tables {
@@ -146,8 +160,9 @@ fn resolvers(section: &ResolversSpec, out: &mut String) {
     out.push('\n');
     for one in nameservers {
         match one {
-            NameserverSpec::Named { name, address: at } => {
-                let _ = writeln!(out, "  nameserver@{} {} {}", at.span.line, name.value, address(&at.value));
+            NameserverSpec::Named { name, address: at, tls } => {
+                let ssl = if tls.is_some() { " ssl" } else { "" };
+                let _ = writeln!(out, "  nameserver@{} {} {}{ssl}", at.span.line, name.value, address(&at.value));
             }
             NameserverSpec::OfSystem(span) => {
                 let _ = writeln!(out, "  of the system@{}", span.line);
@@ -175,8 +190,10 @@ fn ring(ring: &RingSpec, out: &mut String) {
     field(out, "size", size, &None);
     field(out, "backing_file", backing_file, &None);
     out.push('\n');
-    for RingServerSpec { name, address: at, protocol } in servers {
-        let _ = writeln!(out, "  server@{} {} {} {protocol:?}", at.span.line, name.value, address(&at.value));
+    for RingServerSpec { span: _, name, address: at, protocol, tls } in servers {
+        let ssl = if tls.is_some() { " ssl" } else { "" };
+        let at = (at.span.line, address(&at.value));
+        let _ = writeln!(out, "  server@{} {} {} {protocol:?}{ssl}", at.0, name.value, at.1);
     }
 }
 
@@ -492,7 +509,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         pool_conn_name, protocol, websockets, idle_ping, redirect, initial_address, resolving,
     } but { proxy_header });
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
-        v1, v2, checksum, unique_id, fields,
+        v1, v2, checksum, unique_id, authority, ssl, client_name, cipher, signature, key, fields,
     } but {});
     changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
     changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {

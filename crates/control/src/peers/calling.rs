@@ -1,22 +1,23 @@
 //! Calls peers when their time has come, wakes their connections when there is something to tell, and teaches a newer
 //! process at the end. Must never call a peer that there is a connection with.
 
-use conn::transport::{self, Transport};
+use conn::dial::dial;
+use conn::transport::Transport;
 use std::future::{Future as _, poll_fn};
-use std::pin::Pin;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
 use live::peers::Ticket;
-use policy::program::ServerAddress;
+use policy::program::{LinkTls, ServerAddress};
 use rt::net::ConnectOptions;
 use wire::peers::{Hello, Status, read_line};
 
 use super::circle::Circle;
 use super::conversation::{converse, send};
-use engine::outgoing::{fixed_address, plain};
+use engine::outgoing::{fixed_address, plain, security};
 
 /// How long a peer may take to be reached, and to answer a greeting.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -97,7 +98,8 @@ impl Keeper {
             let Some(Some((ticket, hello))) = self.circle.with(|section| section.call(peer, now, rt::random())) else {
                 continue;
             };
-            let way = (remote.address.clone(), plain(&remote.connecting));
+            let way =
+                Way { address: remote.address.clone(), options: plain(&remote.connecting), tls: remote.tls.clone() };
             let call = call(Rc::clone(&self.circle), way, ticket, hello);
             rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
                 call.await;
@@ -107,8 +109,15 @@ impl Keeper {
     }
 }
 
+/// How a peer is reached.
+struct Way {
+    address: ServerAddress,
+    options: ConnectOptions,
+    tls: Option<LinkTls>,
+}
+
 /// Calls a peer, and speaks with it until that ends. True: it was a newer process, which knows everything now.
-async fn call(circle: Rc<Circle>, way: (ServerAddress, ConnectOptions), ticket: Ticket, hello: Hello) -> bool {
+async fn call(circle: Rc<Circle>, way: Way, ticket: Ticket, hello: Hello) -> bool {
     let greeted = greet(&circle, &way, ticket, &hello).await;
     let mut taught = false;
     if let Some((stream, input)) = greeted {
@@ -121,16 +130,12 @@ async fn call(circle: Rc<Circle>, way: (ServerAddress, ConnectOptions), ticket: 
 }
 
 /// Connects, says who asks for whom, and hears the answer. `None`: they do not speak with each other.
-async fn greet(
-    circle: &Rc<Circle>,
-    (address, options): &(ServerAddress, ConnectOptions),
-    ticket: Ticket,
-    hello: &Hello,
-) -> Option<(Transport, Buffer)> {
+async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) -> Option<(Transport, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
-    let mut connecting = transport::connect(&fixed_address(address)?, options).ok()?;
-    let connected = while_wanted(circle, ticket, &mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?;
+    let address = fixed_address(&way.address)?;
+    let mut dialing = pin!(dial(&address, &way.options, security(way.tls.as_ref())));
+    let connected = while_wanted(circle, ticket, &mut timer, |cx| dialing.as_mut().poll(cx)).await?;
     let mut stream = connected.ok()?;
     circle.with(|section| section.reached(ticket));
     let mut text = Vec::new();
@@ -183,7 +188,8 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
         }
         let called = circle.with(|section| section.call(section.local(), rt::now(), rt::random()));
         let Some(Some((ticket, hello))) = called else { return };
-        let way = (address.clone(), ConnectOptions::default());
+        let tls = circle.party().plan.section.own_tls.clone();
+        let way = Way { address: address.clone(), options: ConnectOptions::default(), tls };
         if call(Rc::clone(circle), way, ticket, hello).await || !has_answered(circle) {
             return;
         }

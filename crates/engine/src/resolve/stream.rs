@@ -3,19 +3,22 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future as _, poll_fn};
-use std::io::IoSlice;
-use std::pin::Pin;
+use std::io::{self, IoSlice};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::transport::{self, Transport};
+use conn::dial::dial;
+use conn::transport::Transport;
 use policy::resolve::Failure;
 use rt::Timer;
 use rt::net::{Address, ConnectOptions};
 use wire::dns::{Fault, LONGEST, find, read};
+
+use crate::outgoing::security;
 
 use super::nameserver::Line;
 use super::round::Round;
@@ -130,15 +133,16 @@ async fn exchange(
     kept: Option<Transport>,
     deadline: Moment,
 ) -> Result<(Transport, Vec<u8>, u16), Failure> {
-    let broken = |_| Failure::Other;
+    let broken = |_: io::Error| Failure::Other;
     let mut timer = Timer::new();
     timer.arm(Some(deadline));
     let mut stream = match kept {
         Some(stream) => stream,
         None => {
-            let address = Address::Inet(line.nameserver().address);
-            let mut connecting = transport::connect(&address, &ConnectOptions::default()).map_err(broken)?;
-            within(&mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?.map_err(broken)?
+            let nameserver = line.nameserver();
+            let (address, options) = (Address::Inet(nameserver.address), ConnectOptions::default());
+            let mut dialing = pin!(dial(&address, &options, security(nameserver.tls.as_ref())));
+            within(&mut timer, |cx| dialing.as_mut().poll(cx)).await?.map_err(|_| Failure::Other)?
         }
     };
     let id = rt::random() as u16;

@@ -18,13 +18,11 @@ use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
 use expression::Expression;
 use expression::sample::{ConnectionError, LinkFacts};
-use policy::program::{
-    MuxProtocol, Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, ServerTls, Source,
-};
+use policy::program::{MuxProtocol, Namespace, Presented, Server, ServerAddress, ServerPort, ServerTls, Source};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
 use tls::{Connection, asked_name};
 use wire::http::Head;
-use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
+use wire::proxy_protocol::kind;
 
 use crate::handshake::tls_error;
 use crate::outgoing::{Route, fixed_address};
@@ -182,7 +180,7 @@ impl Request<'_> {
 
     /// The namespace that the client is in: what its PROXY header tells, else where its listening socket is. `None`: the
     /// process's own, or one that the configuration does not name.
-    fn namespace(&self) -> Option<(&str, &Arc<rt::net::Namespace>)> {
+    pub(super) fn namespace(&self) -> Option<(&str, &Arc<rt::net::Namespace>)> {
         let outgoing = &self.session.worker.process.outgoing;
         if !outgoing.has_namespaces() {
             return None;
@@ -207,37 +205,6 @@ impl Request<'_> {
                 Some(SocketAddr::new(ip, 0))
             }
         }
-    }
-
-    fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
-        let ends: Ends = self.facts.borrow().client(self.session).zip(self.facts.borrow().destination(self.session));
-        if !header.binary {
-            return encode_v1(ends, out).map_err(|_| HeaderTooLong);
-        }
-        let mut encoder = EncoderV2::begin(ends, out);
-        if !header.fields.is_empty() {
-            let mut value = Vec::new();
-            let facts = self.facts.borrow();
-            EvalContext::request(self.session, &facts).lend(|context| {
-                for field in &header.fields {
-                    value.clear();
-                    field.format.render_in(context, &mut value);
-                    encoder.field(field.kind, &value);
-                }
-            });
-        }
-        let namespace = self.namespace();
-        let facts = self.facts.borrow();
-        let identified = header.unique_id.then(|| EvalContext::request(self.session, &facts).unique_id());
-        let behind = |encoder: &mut EncoderV2<'_>| {
-            if let Some(name) = identified {
-                encoder.field(kind::UNIQUE_ID, name.unwrap_or_default());
-            }
-            if let Some((name, _)) = namespace {
-                encoder.field(kind::NETNS, name.as_bytes());
-            }
-        };
-        encoder.finish(header.checksum, behind).map_err(|_| HeaderTooLong)
     }
 
     /// Starts to connect. The error is how the attempt ended at once.

@@ -26,6 +26,7 @@ pub mod page;
 pub mod password_check;
 pub mod persistence;
 pub mod private;
+mod proxy_header;
 mod redirect;
 pub mod reply;
 pub mod request;

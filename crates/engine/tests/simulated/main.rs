@@ -29,6 +29,7 @@ mod hedging;
 mod http_client;
 mod http_options;
 mod inspecting;
+mod links_by_tls;
 mod maxconn;
 mod orders;
 mod panics;

@@ -2,15 +2,19 @@
 //! its key, `ca.pem` whoever signed it, `client.pem` a client's, `other.pem` signed by nobody who is known.
 
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base::buffer::Buffer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::ServerName;
 use testkit::Peer;
+use tls::certificate::Certificate;
 use tls::connection::LARGEST_FLIGHT;
+use tls::names::Row;
 use tls::provider::{Algorithms, Version};
-use tls::{Client, Connection, Failure, Received, client};
+use tls::resumption::Resumption;
+use tls::server::Entry;
+use tls::{Client, Connection, Failure, Received, Server, client};
 
 struct Files {
     authority: String,
@@ -59,6 +63,18 @@ pub fn client(versions: (Version, Version)) -> Client {
     Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
+/// A server with `a.pem`.
+fn server() -> &'static Arc<Server> {
+    static SERVER: OnceLock<Arc<Server>> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let certificate = Arc::new(Certificate::read("a.pem", files().server.as_bytes(), None).unwrap());
+        let row =
+            Row { kind: certificate.kind, names: certificate.names.clone(), excluded: Vec::new(), is_default: true };
+        let entry = Entry { certificate, row, is_filtered: false, settings: Arc::default() };
+        Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
+    })
+}
+
 /// A peer behind a TLS connection.
 pub struct Secure {
     /// The connection under it.
@@ -96,6 +112,37 @@ impl Secure {
                 return Err(Failure::Alert(0));
             }
         }
+    }
+
+    /// Shakes hands as the side that was connected to, with `a.pem`.
+    ///
+    /// # Errors
+    /// Why that failed; what the other side says of it is told as an alert.
+    pub async fn accept(peer: Peer) -> Result<Secure, Failure> {
+        let mut own = Secure {
+            peer,
+            connection: Connection::of_server(Arc::clone(server())),
+            input: Buffer::with_capacity(LARGEST_FLIGHT),
+            out: Vec::new(),
+            received: Vec::new(),
+            ended: None,
+        };
+        loop {
+            let shaken = own.connection.shake(&mut own.input, &mut own.out);
+            own.flush().await;
+            if shaken? {
+                return Ok(own);
+            }
+            if !own.read().await {
+                return Err(Failure::Alert(0));
+            }
+        }
+    }
+
+    /// The name that the other side has asked for.
+    pub fn asked_name(&mut self) -> Option<String> {
+        let name = self.connection.take_facts()?.server_name?;
+        Some(String::from_utf8_lossy(&name).into_owned())
     }
 
     /// False: the end of the connection.

@@ -116,7 +116,9 @@ impl Compiler<'_> {
         let agent = self.agent_check(written);
         let place = place(written, &address);
         let log = match proxy.mode {
-            Mode::Log => Some(self.log_server(proxy, written, &address, spec.global.tune.bufsize)?),
+            Mode::Log => {
+                Some(self.log_server(proxy, written, &address, connecting.tls.as_deref(), spec.global.tune.bufsize)?)
+            }
             Mode::Tcp | Mode::Http => None,
         };
         // Zero means "no limit" for both.

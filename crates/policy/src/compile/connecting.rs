@@ -3,7 +3,8 @@
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::{
-    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, ServerTls, Source,
+    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ProxySsl, ServerAddress, ServerPort,
+    ServerTls, Source,
 };
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
@@ -223,6 +224,13 @@ impl Compiler<'_> {
             binary: written.v2,
             checksum: written.checksum,
             unique_id: written.unique_id,
+            authority: written.authority,
+            ssl: written.ssl.then_some(ProxySsl {
+                client_name: written.client_name,
+                key: written.key,
+                signature: written.signature,
+                cipher: written.cipher,
+            }),
             fields: fields.into(),
         })
     }

@@ -4,7 +4,7 @@ use super::names::SpecNames;
 use super::{Compiler, address};
 use crate::program::{
     EVENTS, LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
-    ServerAddress, UniqueId,
+    ServerAddress, ServerTls, UniqueId,
 };
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
@@ -109,13 +109,22 @@ impl Compiler<'_> {
         proxy: &ProxySpec,
         written: &ServerSpec,
         address: &ServerAddress,
+        tls: Option<&ServerTls>,
         bufsize: Option<u32>,
     ) -> Option<LogServer> {
         // The language has refused other families.
         let (AddressSpec::Inet { kind, .. }, Some(address)) = (&written.address.value, address.of_syslog()) else {
             return None;
         };
+        let tls = tls.filter(|tls| tls.carries_traffic);
         if *kind == SocketKind::Datagram {
+            if tls.is_some() {
+                let message = format!(
+                    "log backend '{}': 'ssl' has no effect over UDP, lines are sent in the clear.",
+                    proxy.name.value
+                );
+                self.warn(Diagnostic::warning(written.span, message).with_form(Form::Placed));
+            }
             return Some(LogServer::Datagrams);
         }
         let name = format!("{}/{}", proxy.name.value, written.name.value).into_boxed_str();
@@ -136,6 +145,7 @@ impl Compiler<'_> {
                 name: written.name.value.as_str().into(),
                 address,
                 protocol: written.log.protocol,
+                tls: tls.map(|tls| self.fixed(tls)),
             }],
             name,
         });
@@ -158,7 +168,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn rings(&mut self, written: &[RingSpec], global: &GlobalSpec) {
+    pub(super) fn rings(&mut self, spec: &Spec) {
         self.rings.push(Ring {
             name: EVENTS.into(),
             description: "in-memory ring buffer".into(),
@@ -170,14 +180,17 @@ impl Compiler<'_> {
             server_timeout: Duration::from_secs(5),
             servers: Vec::new(),
         });
-        for ring in written {
-            let size = ring.size.or(global.tune.bufsize).unwrap_or(RING_SIZE);
+        for ring in &spec.sections.rings {
+            let size = ring.size.or(spec.global.tune.bufsize).unwrap_or(RING_SIZE);
             let maxlen = self.longest_line(ring, size);
-            let servers = ring
-                .servers
-                .iter()
-                .filter_map(|server| self.ring_server(&ring.name, &server.name.value, &server.address, server.protocol))
-                .collect();
+            let servers = ring.servers.iter().filter_map(|server| {
+                let name = server.name.value.as_str();
+                let mut ready = self.ring_server(&ring.name, name, &server.address, server.protocol)?;
+                let head = format!("'server {}/{name}' : ", ring.name);
+                ready.tls = self.link_tls(server.tls.as_deref(), (&ring.name, name), server.span, spec, &head);
+                Some(ready)
+            });
+            let servers = servers.collect();
             self.rings.push(Ring {
                 name: ring.name.as_str().into(),
                 description: ring.description.as_deref().unwrap_or(&ring.name).into(),
@@ -220,7 +233,9 @@ impl Compiler<'_> {
         protocol: LogProtocol,
     ) -> Option<RingServer> {
         let failed = match self.log_address(&address.value) {
-            Ok(LogAddress::Inet(address)) => return Some(RingServer { name: name.into(), address, protocol }),
+            Ok(LogAddress::Inet(address)) => {
+                return Some(RingServer { name: name.into(), address, protocol, tls: None });
+            }
             Ok(_) => "log server address family not supported for log backend server.".to_owned(),
             Err(host) => {
                 format!("'server {ring}/{name}' : invalid address: '{host}' in '{}'", address::written(&address.value))

@@ -162,7 +162,7 @@ pub fn compile(
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
     compiler.failed = refused;
-    compiler.rings(&spec.sections.rings, &spec.global);
+    compiler.rings(spec);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
     let variables = compiler.variables(spec, global.bufsize);

@@ -22,8 +22,12 @@ impl Compiler<'_> {
     fn peers_section(&mut self, spec: &Spec, index: usize, written: &PeersSpec, threads: u32) -> Peers {
         let name = &written.name.value;
         let bind = written.bind.as_ref().and_then(|bind| self.peers_bind(bind, name, spec, threads));
-        let remotes = written.peers.iter().filter_map(|peer| self.peer(written, peer));
+        let remotes = written.peers.iter().filter_map(|peer| self.peer(spec, written, peer));
         let remotes = remotes.collect();
+        let own_tls = written.local.and_then(|local| {
+            let head = format!("'server {0}/{0}' : ", written.local_name);
+            self.link_tls(written.local_tls.as_deref(), (name, &written.local_name), local, spec, &head)
+        });
         Peers {
             index,
             name: name.as_str().into(),
@@ -31,6 +35,7 @@ impl Compiler<'_> {
             local: written.local.map(|_| written.local_name.as_str().into()),
             own_address: bind.as_ref().and_then(|bind| reachable(&bind.address)),
             bind,
+            own_tls,
             local_at: written.local.map_or(0, |local| {
                 let before = |peer: &&PeerSpec| (peer.span.file, peer.span.line) < (local.file, local.line);
                 written.peers.iter().filter(before).count()
@@ -43,7 +48,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn peer(&mut self, section: &PeersSpec, written: &PeerSpec) -> Option<Peer> {
+    fn peer(&mut self, spec: &Spec, section: &PeersSpec, written: &PeerSpec) -> Option<Peer> {
         let (name, local) = (&written.name.value, section.local.map_or("(null)", |_| &section.local_name));
         let head = format!("'server {local}/{name}' : ");
         let address = match self.server_address(&written.address.value) {
@@ -64,7 +69,9 @@ impl Compiler<'_> {
             congestion_control: way.congestion_control.as_deref().map(Into::into),
             ..Connecting::default()
         };
-        Some(Peer { name: name.as_str().into(), address, shard: written.shard, connecting })
+        let owner = (section.name.value.as_str(), name.as_str());
+        let tls = self.link_tls(written.tls.as_deref(), owner, written.span, spec, &head);
+        Some(Peer { name: name.as_str().into(), address, shard: written.shard, connecting, tls })
     }
 
     /// The tables that are shared through a section: its own, then those of proxies.

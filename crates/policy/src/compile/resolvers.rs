@@ -1,7 +1,7 @@
 //! `resolvers` sections, and what `server` lines make of them. Must never ask a name server.
 
 use super::Compiler;
-use crate::program::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
+use crate::program::{AddressChoice, Hold, LinkTls, Nameserver, Resolvers, Resolving};
 use crate::rule::{Action, NameLookup, Rules, Wait};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
@@ -50,8 +50,11 @@ impl Compiler<'_> {
         };
         for one in &written.nameservers {
             match one {
-                NameserverSpec::Named { name, address } => {
-                    section.nameservers.extend(named(&name.value, &address.value));
+                NameserverSpec::Named { name, address, tls } => {
+                    let head = format!("'server (null)/{}' : ", name.value);
+                    let owner = (written.name.value.as_str(), name.value.as_str());
+                    let tls = self.link_tls(tls.as_deref(), owner, name.span, spec, &head);
+                    section.nameservers.extend(named(&name.value, &address.value, tls));
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {
                     Ok(found) => {
@@ -188,7 +191,7 @@ fn hold(written: &ResolversSpec) -> Hold {
 }
 
 /// A name server as written. Names and sockets of the file system were refused when it was read.
-fn named(name: &str, address: &AddressSpec) -> Option<Nameserver> {
+fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
     let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind } = address else { return None };
     let ip = match host {
         HostSpec::Ip(ip) => *ip,
@@ -197,7 +200,7 @@ fn named(name: &str, address: &AddressSpec) -> Option<Nameserver> {
         HostSpec::Name(_) => return None,
     };
     let over_tcp = *kind == SocketKind::Stream;
-    Some(Nameserver { name: name.into(), address: SocketAddr::new(ip, *port), over_tcp })
+    Some(Nameserver { name: name.into(), address: SocketAddr::new(ip, *port), over_tcp, tls })
 }
 
 /// The name servers of the system's file, each once, by their addresses.
@@ -212,7 +215,8 @@ fn of_system(text: &str) -> Vec<Nameserver> {
         let bare = word.split('%').next().unwrap_or_default();
         let Ok(ip) = bare.parse::<IpAddr>() else { continue };
         if !found.iter().any(|known| *known.name == *word) {
-            found.push(Nameserver { name: word.into(), address: SocketAddr::new(ip, DOMAIN), over_tcp: false });
+            let address = SocketAddr::new(ip, DOMAIN);
+            found.push(Nameserver { name: word.into(), address, over_tcp: false, tls: None });
         }
     }
     found

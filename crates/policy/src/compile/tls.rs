@@ -2,6 +2,7 @@
 //! does. Must never open a connection.
 
 mod algorithms;
+mod links;
 
 use super::Compiler;
 use super::names::SpecNames;
@@ -257,56 +258,12 @@ impl Compiler<'_> {
         if !written.ssl && written.check != Some(true) && !checked_by_tls {
             return None;
         }
-        if proxy.mode == Mode::Log {
-            let message = format!("{head}'ssl' is not supported yet by Weir for servers of log lines.");
-            self.alert(server.span, Form::Placed, message);
-            return None;
-        }
-        let backend = &proxy.name.value;
-        let line = Line {
-            head: head.to_owned(),
-            form: Form::Placed,
-            algorithms: (head.to_owned(), ".".to_owned()),
-            span: server.span,
-        };
-        let nothing = TlsDefaults::default();
-        let defaults = global.defaults_at(server.span).unwrap_or(&nothing);
-        let sentence = |unfit: Unfit<'_>| unfit.of_server(head, backend, &server.name.value);
-        let algorithms = self.algorithms_of(&written.common, &defaults.servers, &line, sentence)?;
-        let authorities = self.authorities(&written.common, global, &line)?;
-        let verifies = written.verify.unwrap_or(!global.trusts_servers);
-        if verifies && authorities.is_none() {
-            let message = format!(
-                "{head}verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
-                 certain to trust the server's certificate, please set an explicit 'verify none' statement on the \
-                 'server' line, or use 'ssl-server-verify none' in the global section to disable server-side \
-                 verifications by default."
-            );
-            self.alert(server.span, Form::Placed, message);
-            return None;
-        }
-        let certificate = match &written.certificate {
-            None => None,
-            Some(path) => {
-                let base = global.crt_base.as_deref();
-                let found = self.certificates(path, base, written.common.folder.as_deref(), &line)?;
-                found.into_iter().next()
-            }
-        };
-        let settings = |alpn: Vec<Vec<u8>>| client::Settings {
-            algorithms: algorithms.clone(),
-            alpn,
-            authorities: authorities.clone().filter(|_| verifies),
-            host: written.verifyhost.clone(),
-            certificate: certificate.clone(),
-            resumes: !written.no_reuse,
-        };
-        let protocols = written.common.alpn.as_ref().map_or(&[][..], |written| &written.value);
-        let alpn = protocols.iter().map(|name| name.clone().into_bytes()).collect();
+        let owner = (proxy.name.value.as_str(), server.name.value.as_str());
+        let settings = self.client_settings(written, owner, server.span, global, head)?;
         let sni = self.sni(written, server.span, proxy.mode, names, head);
         let check_alpn = written.check_alpn.as_ref();
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());
-        match tls::Client::new(settings(alpn)) {
+        match tls::Client::new(settings) {
             Ok(client) => Some(Box::new(ServerTls {
                 client: Arc::new(client),
                 carries_traffic: written.ssl,
@@ -320,6 +277,52 @@ impl Compiler<'_> {
                 None
             }
         }
+    }
+
+    /// What a line with the options of a server asks of the other end; `None`: what is wrong has been told.
+    fn client_settings(
+        &mut self,
+        written: &ServerTlsSpec,
+        (backend, server): (&str, &str),
+        span: Span,
+        global: &GlobalTlsSpec,
+        head: &str,
+    ) -> Option<client::Settings> {
+        let line =
+            Line { head: head.to_owned(), form: Form::Placed, algorithms: (head.to_owned(), ".".to_owned()), span };
+        let nothing = TlsDefaults::default();
+        let defaults = global.defaults_at(span).unwrap_or(&nothing);
+        let sentence = |unfit: Unfit<'_>| unfit.of_server(head, backend, server);
+        let algorithms = self.algorithms_of(&written.common, &defaults.servers, &line, sentence)?;
+        let authorities = self.authorities(&written.common, global, &line)?;
+        let verifies = written.verify.unwrap_or(!global.trusts_servers);
+        if verifies && authorities.is_none() {
+            let message = format!(
+                "{head}verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
+                 certain to trust the server's certificate, please set an explicit 'verify none' statement on the \
+                 'server' line, or use 'ssl-server-verify none' in the global section to disable server-side \
+                 verifications by default."
+            );
+            self.alert(span, Form::Placed, message);
+            return None;
+        }
+        let certificate = match &written.certificate {
+            None => None,
+            Some(path) => {
+                let base = global.crt_base.as_deref();
+                let found = self.certificates(path, base, written.common.folder.as_deref(), &line)?;
+                found.into_iter().next()
+            }
+        };
+        let protocols = written.common.alpn.as_ref().map_or(&[][..], |written| &written.value);
+        Some(client::Settings {
+            algorithms,
+            alpn: protocols.iter().map(|name| name.clone().into_bytes()).collect(),
+            authorities: authorities.filter(|_| verifies),
+            host: written.verifyhost.clone(),
+            certificate,
+            resumes: !written.no_reuse,
+        })
     }
 
     /// What requests ask for in the handshake: `sni`, else in HTTP mode the host that they name.

@@ -75,7 +75,8 @@ impl Compiler<'_> {
     }
 }
 
-fn context<'a>(
+/// What is evaluated while the configuration is read sees that much.
+pub(super) fn context<'a>(
     arena: &'a Bump,
     limit: usize,
     probes: &'a dyn Probes,

@@ -64,6 +64,15 @@ pub struct ServerTls {
     pub check_alpn: Option<Vec<Vec<u8>>>,
 }
 
+/// TLS of connections that carry no request: to peers, to servers of log lines, to name servers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkTls {
+    /// What is asked of the other end.
+    pub client: Arc<tls::Client>,
+    /// `sni`: the name that every handshake asks for.
+    pub name: Option<Box<str>>,
+}
+
 /// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` leaves it to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeepAlive {
@@ -115,8 +124,25 @@ pub struct ProxyHeader {
     pub checksum: bool,
     /// `proxy-v2-options unique-id`.
     pub unique_id: bool,
+    /// `proxy-v2-options authority`.
+    pub authority: bool,
+    /// `proxy-v2-options ssl`: what is known of the client's TLS.
+    pub ssl: Option<ProxySsl>,
     /// `set-proxy-v2-tlv-fmt`.
     pub fields: Box<[ProxyField]>,
+}
+
+/// What a PROXY header tells of the client's TLS beside its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProxySsl {
+    /// `cert-cn`: the common name of the client's certificate.
+    pub client_name: bool,
+    /// `cert-key`: the key of the certificate that the client was shown.
+    pub key: bool,
+    /// `cert-sig`: how that is signed.
+    pub signature: bool,
+    /// `ssl-cipher`.
+    pub cipher: bool,
 }
 
 /// One `set-proxy-v2-tlv-fmt`.

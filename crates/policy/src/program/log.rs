@@ -1,5 +1,6 @@
 //! Where log lines go, resolved (configuration manual, section 4.2 "log").
 
+use super::LinkTls;
 use config::spec::{LogLevel, LogProtocol, LogStep, LogSteps, SyslogFormat};
 use expression::log_format::LogFormat;
 use std::net::SocketAddr;
@@ -76,6 +77,8 @@ pub struct RingServer {
     pub address: SocketAddr,
     /// `log-proto`.
     pub protocol: LogProtocol,
+    /// `ssl`.
+    pub tls: Option<LinkTls>,
 }
 
 /// What a proxy's lines look like, and which are written.

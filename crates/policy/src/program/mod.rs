@@ -30,7 +30,9 @@ mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use config::spec::MuxProtocol;
-pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerTls, Source};
+pub use connecting::{
+    Connecting, KeepAlive, LinkTls, Namespace, Presented, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source,
+};
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, Http2Limits, SocketBuffers};

@@ -1,7 +1,7 @@
 //! Instances that share stick tables, ready to meet (configuration manual, section 11.2). Must never hold a connection or
 //! an entry.
 
-use super::{Bind, Connecting, LogTarget, ServerAddress};
+use super::{Bind, Connecting, LinkTls, LogTarget, ServerAddress};
 
 /// A `peers` section.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Peers {
     pub bind: Option<Bind>,
     /// Where an older process of this instance finds the newer one, to teach it. `None`: it cannot.
     pub own_address: Option<ServerAddress>,
+    /// How it is secured on the way there.
+    pub own_tls: Option<LinkTls>,
     /// The others, as written.
     pub remotes: Vec<Peer>,
     /// How many of them are written before this instance.
@@ -50,6 +52,8 @@ pub struct Peer {
     pub shard: u32,
     /// How connections to it are made.
     pub connecting: Connecting,
+    /// `ssl`.
+    pub tls: Option<LinkTls>,
 }
 
 /// A table that is shared.

@@ -1,6 +1,7 @@
 //! Name servers, and servers whose names are followed while they serve (configuration manual, section 5.3). Must never
 //! hold an answer.
 
+use super::LinkTls;
 use config::spec::DnsFamilies;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct Resolvers {
 }
 
 /// A name server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Nameserver {
     /// Its name.
     pub name: Box<str>,
@@ -36,6 +37,8 @@ pub struct Nameserver {
     pub address: SocketAddr,
     /// It is asked over TCP from the start, not only where an answer did not fit.
     pub over_tcp: bool,
+    /// `ssl`: how connections to it are secured.
+    pub tls: Option<LinkTls>,
 }
 
 /// `hold`.

@@ -97,6 +97,22 @@ impl<'a> EncoderV2<'a> {
         }
     }
 
+    /// Appends what is told of the client's TLS (section 2.2.6): bits of [`super::ssl_client`], how its certificate was
+    /// judged, and what `inside` writes with [`EncoderV2::field`], of [`super::ssl_kind`].
+    pub fn ssl(&mut self, client: u8, verify: u32, inside: impl FnOnce(&mut Self)) {
+        self.put(&[kind::SSL, 0, 0, client]);
+        let at = self.out.len();
+        self.put(&verify.to_be_bytes());
+        inside(self);
+        // The first byte of the value stands in front of that place.
+        match u16::try_from(self.out.len().saturating_sub(at) + 1) {
+            Ok(length) if !self.overflown => {
+                self.out.data_mut()[at - 3..at - 1].copy_from_slice(&length.to_be_bytes());
+            }
+            _ => self.overflown = true,
+        }
+    }
+
     /// Fills in the length, and the checksum where one is wanted (section 2.2.3). `behind` writes the fields behind the
     /// checksum.
     ///
@@ -198,6 +214,28 @@ mod tests {
             let found = hex(out.data());
             // The last word is the checksum, which the decoder judges.
             assert!(found.starts_with(&format!("{signature}{}", expected.replace(' ', ""))), "{found}");
+        }
+    }
+
+    /// What is told of a client's TLS, and of a client without.
+    #[test]
+    fn lists_inside_the_list_have_their_length() {
+        let mut out = Buffer::with_capacity(200);
+        let mut encoder = EncoderV2::begin(None, &mut out);
+        encoder.ssl(1, 18, |encoder| {
+            encoder.field(0x21, b"TLSv1.3");
+            encoder.field(0x22, b"a");
+        });
+        encoder.ssl(0, 0, |_| {});
+        assert_eq!(encoder.finish(false, |_| {}), Ok(()));
+        // The header is 30 bytes long, the first list 19, the second one five.
+        let expected = "2000001e 2000130100000012 210007544c5376312e33 22000161 2000050000000000";
+        assert_eq!(hex(&out.data()[12..]), expected.replace(' ', ""));
+        for room in 16..out.len() {
+            let mut out = Buffer::with_capacity(room);
+            let mut encoder = EncoderV2::begin(None, &mut out);
+            encoder.ssl(1, 18, |encoder| encoder.field(0x21, &vec![b'x'; room]));
+            assert_eq!(encoder.finish(false, |_| {}), Err(TooLong));
         }
     }
 

@@ -60,6 +60,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         local_name: context.around.local_peer.to_owned(),
         local: None,
         bind: None,
+        local_tls: None,
         peers: Vec::new(),
         tables: Vec::new(),
         logs_globally: false,
@@ -228,8 +229,9 @@ fn head(context: &SectionContext<'_>, name: &str) -> String {
 fn options(context: &mut SectionContext<'_>, line: &Line, first: usize, has_address: bool) -> PeerOptions {
     let head = head(context, line.text(1));
     let base = &context.drafts.server;
-    let options =
+    let mut options =
         server::read_peer(line, (first, has_address), &head, base, context.around.environment, &mut context.report);
+    options.tls.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
     if options.follows_or_checks {
         let message = format!(
             "'{} {}' : init_addr, resolvers, check and agent are ignored for peers.",
@@ -255,6 +257,9 @@ fn this_instance(context: &mut SectionContext<'_>, line: &Line) {
         }
         options(context, line, 3, true)
     };
+    if let Some(section) = context.content.peers.last_mut() {
+        section.local_tls = options.tls.ssl.then(|| Box::new(options.tls));
+    }
     if options.shard > 0 {
         let Some(section) = context.content.peers.last() else { return };
         let message = format!("Peers section '{}': shard ignored for '{name}' local peer", section.name.value);
@@ -277,9 +282,11 @@ fn other_instance(context: &mut SectionContext<'_>, line: &Line) {
         return context.report.placed(name.span, message);
     }
     let found = address(context, &name.value, word, false);
-    let PeerOptions { shard, connecting, .. } = options(context, line, 3, true);
+    let PeerOptions { shard, connecting, tls, .. } = options(context, line, 3, true);
+    let tls = tls.ssl.then(|| Box::new(tls));
     let (Some(found), Some(section)) = (found, context.content.peers.last_mut()) else { return };
-    let mut peer = PeerSpec { span: line.whole(), name, address: Spanned::new(found, word.span), shard, connecting };
+    let address = Spanned::new(found, word.span);
+    let mut peer = PeerSpec { span: line.whole(), name, address, shard, connecting, tls };
     if section.shards > 0 && shard > section.shards {
         let message = format!(
             "'{} {}' : {shard} peer shard greater value than {} shards value is ignored.",

@@ -82,9 +82,12 @@ fn nameserver(context: &mut SectionContext<'_>, line: &Line) {
         let message = format!("'nameserver {}' : '{}' is not supported yet by Weir.", name.text, address.text);
         return context.report.alert(address.span, message);
     };
+    let mut tls = None;
     if *kind == SocketKind::Stream {
         // Its options are those of servers; what is wrong with them is told as there.
-        server::read_nameserver(line, context.around.environment, &mut context.report);
+        let mut written = server::read_nameserver(line, context.around.environment, &mut context.report);
+        written.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
+        tls = written.ssl.then(|| Box::new(written));
     } else if let Some(extra) = line.words.get(3) {
         let message = format!("'{}' means nothing to a name server that is asked over UDP.", extra.text);
         context.report.diag(extra.span, message);
@@ -92,6 +95,7 @@ fn nameserver(context: &mut SectionContext<'_>, line: &Line) {
     let found = NameserverSpec::Named {
         name: Spanned::new(name.text.clone(), name.span),
         address: Spanned::new(parsed, address.span),
+        tls,
     };
     if let Some(section) = section(context) {
         section.nameservers.push(found);

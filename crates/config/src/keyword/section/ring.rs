@@ -160,7 +160,8 @@ fn timeout_server(context: &mut SectionContext<'_>, line: &Line) {
 
 fn server(context: &mut SectionContext<'_>, line: &Line) {
     let Some(open) = context.content.rings.last_mut() else { return };
-    let Some(found) = server::read_detached(&open.name, line, context.around.environment, &mut context.report) else {
+    let Some(mut found) = server::read_detached(&open.name, line, context.around.environment, &mut context.report)
+    else {
         return;
     };
     if let Some(other) = open.servers.iter().find(|other| other.name == found.name) {
@@ -171,11 +172,13 @@ fn server(context: &mut SectionContext<'_>, line: &Line) {
         context.report.placed(found.name.span, message);
         return;
     }
-    let server::Detached { name, address, log_protocol } = found;
+    found.tls.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
+    let server::Detached { name, address, log_protocol, tls } = found;
     if !log_line::can_take_lines(&address.value) {
         let message = "log server address family not supported for log backend server.";
         context.report.alert(address.span, message);
         return;
     }
-    open.servers.push(RingServerSpec { name, address, protocol: log_protocol });
+    let tls = tls.ssl.then(|| Box::new(tls));
+    open.servers.push(RingServerSpec { span: line.whole(), name, address, protocol: log_protocol, tls });
 }

@@ -7,13 +7,14 @@ use crate::environment::Environment;
 use crate::keyword::is_name_character;
 use crate::keyword::report::Report;
 use crate::span::Spanned;
-use crate::spec::{AddressSpec, LogProtocol};
+use crate::spec::{AddressSpec, LogProtocol, ServerTlsSpec};
 
 /// What such a line says.
 pub(crate) struct Detached {
     pub(crate) name: Spanned<String>,
     pub(crate) address: Spanned<AddressSpec>,
     pub(crate) log_protocol: LogProtocol,
+    pub(crate) tls: ServerTlsSpec,
 }
 
 /// Reads a line in the section of that name. `None` if something is wrong, which has been said then.
@@ -33,22 +34,21 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
     tell(report, &head, "", problems, &unread);
-    if draft.tls.ssl {
-        report.alert(line.span(2), format!("{head}'ssl' is not supported yet by Weir for such servers."));
-    }
     Some(Detached {
         name: Spanned::new(name.text.clone(), name.span),
         address: Spanned::new(parsed?, address.span),
         log_protocol: draft.log.protocol,
+        tls: draft.tls,
     })
 }
 
-/// Reads the options of a name server that is asked over TCP: those of servers.
-pub(crate) fn read_nameserver(line: &Line, environment: &Environment, report: &mut Report<'_>) {
-    let Some(name) = line.words.get(1) else { return };
+/// Reads the options of a name server that is asked over TCP: those of servers. Returns what they say about TLS.
+pub(crate) fn read_nameserver(line: &Line, environment: &Environment, report: &mut Report<'_>) -> ServerTlsSpec {
+    let Some(name) = line.words.get(1) else { return ServerTlsSpec::default() };
     let mut draft = ServerDraft::default();
     let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
     tell(report, &format!("'server (null)/{}' : ", name.text), "", problems, &unread);
+    draft.tls
 }

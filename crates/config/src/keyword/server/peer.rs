@@ -5,7 +5,7 @@ use super::{ServerContext, ServerDraft, read_options, tell};
 use crate::document::Line;
 use crate::environment::Environment;
 use crate::keyword::report::{Report, quoted_list};
-use crate::spec::{AddressSpec, ConnectingSpec, PortSpec, ProxyHeaderSpec, SourceSpec};
+use crate::spec::{AddressSpec, ConnectingSpec, PortSpec, ProxyHeaderSpec, ServerTlsSpec, SourceSpec};
 
 /// What such a line says.
 pub(crate) struct PeerOptions {
@@ -13,6 +13,8 @@ pub(crate) struct PeerOptions {
     pub(crate) shard: u32,
     /// The way to it.
     pub(crate) connecting: ConnectingSpec,
+    /// TLS towards it.
+    pub(crate) tls: ServerTlsSpec,
     /// It asks for checks, or for following a name: peers have neither.
     pub(crate) follows_or_checks: bool,
 }
@@ -36,7 +38,7 @@ pub(crate) fn read(
     if written.proxy_header != ProxyHeaderSpec::default() {
         report.warning(line.span(1), "'send-proxy*' server option is unsupported there, ignoring it");
     }
-    refuse(line, head, (written, draft.tls.ssl), report);
+    refuse(line, head, written, report);
     let check = &draft.check;
     PeerOptions {
         shard: draft.shard,
@@ -47,6 +49,7 @@ pub(crate) fn read(
             congestion_control: written.congestion_control.clone(),
             ..ConnectingSpec::default()
         },
+        tls: draft.tls.clone(),
         follows_or_checks: check.enabled
             || check.agent.enabled
             || written.resolving.section.is_some()
@@ -64,14 +67,13 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
 }
 
 /// Ways to a server that do not lead to a peer yet.
-fn refuse(line: &Line, head: &str, (written, by_tls): (&ConnectingSpec, bool), report: &mut Report<'_>) {
+fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report<'_>) {
     let found: Vec<&str> = [
         (written.source.as_ref().is_some_and(|source| source.presented.is_some()), "usesrc"),
         (written.source.as_ref().is_some_and(has_ports), "source with a range of ports"),
         (written.socks4.is_some(), "socks4"),
         (written.namespace.is_some(), "namespace"),
         (written.fast_open, "tfo"),
-        (by_tls, "ssl"),
     ]
     .into_iter()
     .filter_map(|(is_written, name)| is_written.then_some(name))

@@ -1,7 +1,7 @@
 //! The options that make a connection begin with a PROXY header (configuration manual, section 5.2; PROXY protocol,
 //! section 2).
 
-use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use super::{ServerContext, ServerOption, supported};
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::span::Spanned;
@@ -11,29 +11,27 @@ use crate::spec::ProxyFieldSpec;
 pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "send-proxy", "", "Sends a PROXY header.", send),
     supported(Arity::None, "send-proxy-v2", "", "Sends a PROXY v2 header.", send_v2),
-    supported(
-        Arity::One,
-        "proxy-v2-options",
-        "<option>[,<option>...]",
-        "What a PROXY v2 header tells; crc32c and unique-id so far.",
-        options,
-    ),
+    supported(Arity::One, "proxy-v2-options", "<option>[,<option>...]", "What a PROXY v2 header tells.", options),
     supported(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header.", field),
-    not_yet(Arity::None, "send-proxy-v2-ssl", "", "Sends a PROXY v2 header with TLS details."),
-    not_yet(
+    supported(Arity::None, "send-proxy-v2-ssl", "", "Sends a PROXY v2 header with TLS details.", send_v2_ssl),
+    supported(
         Arity::None,
         "send-proxy-v2-ssl-cn",
         "",
         "Sends a PROXY v2 header with TLS details and the client's common name.",
+        send_v2_ssl,
     ),
     supported(Arity::None, "no-send-proxy", "", "Undoes an inherited \"send-proxy\".", no_send),
     supported(Arity::None, "no-send-proxy-v2", "", "Undoes an inherited \"send-proxy-v2\".", no_send_v2),
-    supported(Arity::None, "no-send-proxy-v2-ssl", "", "Undoes an inherited \"send-proxy-v2-ssl\".", no_op),
-    supported(Arity::None, "no-send-proxy-v2-ssl-cn", "", "Undoes an inherited \"send-proxy-v2-ssl-cn\".", no_op),
+    supported(Arity::None, "no-send-proxy-v2-ssl", "", "Undoes an inherited \"send-proxy-v2-ssl\".", no_send_v2_ssl),
+    supported(
+        Arity::None,
+        "no-send-proxy-v2-ssl-cn",
+        "",
+        "Undoes an inherited \"send-proxy-v2-ssl-cn\".",
+        no_send_v2_ssl,
+    ),
 ];
-
-/// Options of the second version that need what Weir does not have yet.
-const NOT_YET: &[&str] = &["ssl", "cert-cn", "ssl-cipher", "cert-sig", "cert-key", "authority"];
 
 fn send(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.connecting.proxy_header.v1 = true;
@@ -51,18 +49,48 @@ fn no_send_v2(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.connecting.proxy_header.v2 = false;
 }
 
+/// The details come with the second version, and go with it.
+fn send_v2_ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    let header = &mut context.draft.connecting.proxy_header;
+    (header.v2, header.ssl) = (true, true);
+    header.client_name |= keyword.text.ends_with("-cn");
+}
+
+fn no_send_v2_ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    let header = &mut context.draft.connecting.proxy_header;
+    (header.v2, header.ssl) = (false, false);
+    header.client_name &= !keyword.text.ends_with("-cn");
+}
+
 fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let span = value.map_or(keyword.span, |word| word.span);
+    let header = &mut context.draft.connecting.proxy_header;
     for option in value.map_or("", |word| &word.text).split(',') {
-        match option {
-            "crc32c" => context.draft.connecting.proxy_header.checksum = true,
-            "unique-id" => context.draft.connecting.proxy_header.unique_id = true,
-            known if NOT_YET.contains(&known) => context.not_yet(format!("proxy-v2-options {known}"), span),
+        let of_tls = match option {
+            "crc32c" => {
+                header.checksum = true;
+                continue;
+            }
+            "unique-id" => {
+                header.unique_id = true;
+                continue;
+            }
+            "authority" => {
+                header.authority = true;
+                continue;
+            }
+            "ssl" => &mut header.ssl,
+            "cert-cn" => &mut header.client_name,
+            "ssl-cipher" => &mut header.cipher,
+            "cert-sig" => &mut header.signature,
+            "cert-key" => &mut header.key,
             unknown => {
                 context.error(span, format!("'{unknown}' : proxy v2 option not implemented."));
                 return;
             }
-        }
+        };
+        *of_tls = true;
+        header.ssl = true;
     }
 }
 

@@ -226,6 +226,7 @@ mod tests {
             address: address(port),
             shard: 0,
             connecting: Default::default(),
+            tls: None,
         };
         let section = Peers {
             index: 0,
@@ -233,6 +234,7 @@ mod tests {
             disabled: false,
             local: Some("A".into()),
             bind: None,
+            own_tls: None,
             own_address: None,
             remotes: vec![remote("B", 1), remote("C", 2)],
             local_at: 1,

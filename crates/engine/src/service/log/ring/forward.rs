@@ -3,15 +3,17 @@
 
 use super::Ring;
 use super::store::Cursor;
+use crate::outgoing::security;
 use crate::service::log::Targets;
 use base::buffer::Buffer;
 use config::spec::LogProtocol;
-use conn::transport::{self, Transport};
+use conn::dial::dial;
+use conn::transport::Transport;
 use rt::net::{Address, ConnectOptions};
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::io::Write as _;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -74,11 +76,12 @@ impl Forwarder {
     async fn connect(&self) -> Option<Transport> {
         let ring = self.ring();
         let address = Address::Inet(ring.lock().readers.get(self.server)?.address);
-        let mut connecting = transport::connect(&address, &ConnectOptions::default()).ok()?;
+        let options = ConnectOptions::default();
+        let mut connecting = pin!(dial(&address, &options, security(ring.servers.get(self.server)?.tls.as_ref())));
         let mut timer = rt::Timer::new();
         timer.arm(Some(rt::now() + ring.connect_timeout));
         poll_fn(|cx| {
-            if let Poll::Ready(connected) = Pin::new(&mut connecting).poll(cx) {
+            if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(connected.ok());
             }
             timer.poll_expired(cx).map(|()| None)

@@ -1,0 +1,206 @@
+//! TLS of connections that carry no request: to and from peers, to servers of log lines, to name servers; and what servers
+//! are told of a client's TLS by a PROXY header.
+
+use testkit::{Peer, Service, sleep};
+use tls::provider::Version;
+use wire::proxy_protocol::{Decoded, Header, decode, kind, ssl_client, ssl_kind};
+
+use crate::api::{SOCKET, ask};
+use crate::secure::{Secure, client};
+use crate::world::*;
+
+const ME: &str = "10.0.0.1:10000";
+const YOU: &str = "10.0.5.1:10000";
+const SYSLOG: &str = "10.0.5.2:6514";
+const DNS: &str = "10.0.5.3:853";
+const SECURE: &str = "10.0.0.1:443";
+/// The other end is who it has to be.
+const VERIFIED: &str = "ssl verify required ca-file ca.pem sni str(a.example)";
+
+async fn request() {
+    let mut own = Peer::connect(WEIR).await;
+    own.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    own.receive_head().await.unwrap();
+}
+
+#[test]
+fn peers_call_each_other_by_tls() {
+    config(&format!(
+        "peers p\n default-server {VERIFIED}\n bind {ME} ssl crt a.pem\n server me\n server you {YOU}\n\
+         table t type string len 20 size 100 store gpc0\n"
+    ))
+    .global("localpeer me")
+    .run(|world| async move {
+        let pid = std::process::id();
+        let mut you = Service::at(YOU);
+        let mut called = Secure::accept(you.accept().await).await.unwrap();
+        assert_eq!(called.asked_name().as_deref(), Some("a.example"));
+        called.expect(format!("HAProxyS 2.1\nyou\nme {pid} 1\n")).await;
+        called.send("200\n").await;
+        world.forget_log();
+    });
+    config(&format!(
+        "peers p\n bind {ME} ssl crt a.pem\n server me\n server you {YOU}\n table t type string len 20 size 100 store gpc0\n"
+    ))
+    .global("localpeer me")
+    .run(|world| async move {
+        let mut calling = Secure::connect(ME, &client((Version::Tls12, Version::Tls13)), 1_000).await.unwrap();
+        calling.send("HAProxyS 2.1\nme\nyou 1 1\n").await;
+        calling.expect("200\n").await;
+        world.forget_log();
+    });
+}
+
+/// A peer that speaks plainly, or is somebody else, is told nothing.
+#[test]
+fn a_peer_that_is_not_who_it_has_to_be_hears_nothing() {
+    config(&format!(
+        "peers p\n bind {ME} ssl crt a.pem\n server me\n server you {YOU} ssl verify required ca-file other.pem\n\
+         table t type string len 20 size 100 store gpc0\n"
+    ))
+    .global("localpeer me")
+    .workers(&[1])
+    .run(|_| async move {
+        let mut you = Service::at(YOU);
+        assert!(Secure::accept(you.accept().await).await.is_err(), "whose certificate is signed by nobody known");
+        let mut stranger = Peer::connect(ME).await;
+        stranger.send("HAProxyS 2.1\nme\nyou 1 1\n").await;
+        stranger.expect_end().await;
+    });
+}
+
+#[test]
+fn lines_reach_the_servers_of_rings_and_of_log_backends_by_tls() {
+    for (section, target) in [
+        (format!("ring r\n server s {SYSLOG} {VERIFIED}"), "ring@r"),
+        (format!("backend lines\n mode log\n server s tcp@{SYSLOG} {VERIFIED}"), "backend@lines"),
+    ] {
+        let sections =
+            format!("{section}\nfrontend f\n bind {WEIR}\n log {target} local0\n http-request return status 200\n");
+        config(&sections).run(|world| async move {
+            let mut syslog = Service::at(SYSLOG);
+            request().await;
+            let mut own = Secure::accept(syslog.accept().await).await.unwrap();
+            assert_eq!(own.asked_name().as_deref(), Some("a.example"));
+            let mut line = String::new();
+            while !line.ends_with('\n') {
+                line.push_str(&String::from_utf8(own.receive(1).await).unwrap());
+            }
+            assert!(line.ends_with("\"GET / HTTP/1.1\"\n"), "{line}");
+            // What comes by itself, as a ticket does, is no end: the connection serves the next line as well.
+            request().await;
+            while !line.ends_with("\"\n\n") && line.lines().count() < 2 {
+                line.push_str(&String::from_utf8(own.receive(1).await).unwrap());
+            }
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn a_log_server_that_is_somebody_else_gets_no_line() {
+    let sections = format!(
+        "ring r\n server s {SYSLOG} ssl verify required ca-file other.pem\nfrontend f\n bind {WEIR}\n log ring@r local0\n\
+         http-request return status 200\n"
+    );
+    config(&sections).workers(&[1]).run(|world| async move {
+        let mut syslog = Service::at(SYSLOG);
+        request().await;
+        assert!(Secure::accept(syslog.accept().await).await.is_err());
+        // It is tried again.
+        assert!(Secure::accept(syslog.accept().await).await.is_err());
+        world.forget_log();
+    });
+}
+
+#[test]
+fn name_servers_are_asked_by_tls() {
+    let sections = format!(
+        "resolvers r\n nameserver n tcp@{DNS} {VERIFIED}\n timeout resolve 1h\nlisten l\n bind {WEIR}\n \
+         server s name.example:80 resolvers r resolve-prefer ipv4 init-addr none\n"
+    );
+    config(&sections).global(SOCKET).workers(&[1]).run(|world| async move {
+        let mut dns = Service::at(DNS);
+        let mut own = Secure::accept(dns.accept().await).await.unwrap();
+        assert_eq!(own.asked_name().as_deref(), Some("a.example"));
+        for _ in 0..2 {
+            let length = own.receive(2).await;
+            let question = own.receive(usize::from(u16::from_be_bytes([length[0], length[1]]))).await;
+            let end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+            let is_v4 = question[end - 3] == 1;
+            let mut answer = question[..2].to_vec();
+            answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
+            answer.extend(&question[12..end]);
+            if is_v4 {
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 0, 1, 1]);
+                let mut bytes = (answer.len() as u16).to_be_bytes().to_vec();
+                bytes.extend(answer);
+                own.send(bytes).await;
+                break;
+            }
+            let mut bytes = (answer.len() as u16).to_be_bytes().to_vec();
+            bytes.extend(answer);
+            own.send(bytes).await;
+        }
+        // The connection is kept for five seconds.
+        sleep(6_000).await;
+        let state = ask("show servers state l").await;
+        assert!(state.contains(" s 10.0.1.1 "), "{state}");
+        world.forget_log();
+    });
+}
+
+/// The header that a server's connection begins with, and what comes behind it.
+async fn header(s1: &mut Service) -> (Header, Peer) {
+    let mut server = s1.accept().await;
+    let mut bytes = server.receive(16).await;
+    bytes.extend(server.receive(usize::from(u16::from_be_bytes([bytes[14], bytes[15]]))).await);
+    match decode(&bytes, 4_096).unwrap() {
+        Decoded::Complete { header, .. } => (header, server),
+        Decoded::Partial => panic!("{bytes:?}"),
+    }
+}
+
+#[test]
+fn servers_are_told_of_the_clients_tls() {
+    let options = "send-proxy-v2-ssl-cn proxy-v2-options crc32c,ssl-cipher,cert-key,cert-sig,authority,unique-id";
+    let sections = format!(
+        "listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem alpn http/1.1\n unique-id-format id\n server s {S1} {options}\n"
+    );
+    config(&sections).workers(&[1]).seeds(0..3).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        for version in [Version::Tls12, Version::Tls13] {
+            let mut own = Secure::connect(SECURE, &client((version, version)), 1_000).await.unwrap();
+            own.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+            let (header, mut server) = header(&mut s1).await;
+            let kinds: Vec<u8> = header.tlvs.iter().map(|tlv| tlv.kind).collect();
+            assert_eq!(kinds, [kind::CRC32C, kind::AUTHORITY, kind::UNIQUE_ID, kind::SSL]);
+            assert_eq!(header.tlvs.first(kind::AUTHORITY), Some(&b"a.example"[..]));
+            let ssl = header.tlvs.ssl().unwrap();
+            assert_eq!((ssl.client, ssl.verify), (ssl_client::SSL, 0));
+            let said = |kind| ssl.first(kind).map(|value| String::from_utf8_lossy(value).into_owned());
+            let (version, cipher) = match version {
+                Version::Tls12 => ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+                Version::Tls13 => ("TLSv1.3", "TLS_AES_256_GCM_SHA384"),
+            };
+            assert_eq!(said(ssl_kind::VERSION).as_deref(), Some(version));
+            assert_eq!(said(ssl_kind::CIPHER).as_deref(), Some(cipher));
+            assert_eq!(said(ssl_kind::KEY_ALG).as_deref(), Some("EC256"));
+            assert_eq!(said(ssl_kind::SIG_ALG).as_deref(), Some("ecdsa-with-SHA256"));
+            assert_eq!(said(ssl_kind::CN), None, "it has shown no certificate");
+            server.receive_head().await.unwrap();
+            server.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
+            own.expect("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+        }
+        // Of a client that speaks plainly that there is no TLS.
+        let mut own = Peer::connect(WEIR).await;
+        own.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+        let (header, mut server) = header(&mut s1).await;
+        let ssl = header.tlvs.ssl().unwrap();
+        assert_eq!((ssl.client, ssl.verify, ssl.iter().count()), (0, 0, 0));
+        server.receive_head().await.unwrap();
+        server.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
+        own.receive_head().await.unwrap();
+        world.forget_log();
+    });
+}
