@@ -387,7 +387,7 @@ fn ring(
     accept: impl FnOnce(TcpListener) -> String + Send + 'static,
 ) -> (Ring, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = RingServer { name: "s".into(), address: listener.local_addr().unwrap(), protocol };
+    let server = RingServer { name: "s".into(), address: listener.local_addr().unwrap(), protocol, tls: None };
     let ring = Ring {
         description: "".into(),
         name: "r".into(),
