@@ -112,7 +112,7 @@ fn answer_streams(listener: &TcpListener, table: &Mutex<Table>, over: &AtomicBoo
     }
 }
 
-/// One connection after the other: whoever asks closes it, or is cut off at the end of the run.
+/// One connection after the other: the client closes it, or it is cut off at the end of the run.
 fn answer_stream(mut stream: TcpStream, table: &Mutex<Table>, over: &AtomicBool) {
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_read_timeout(Some(SLICE));
@@ -184,7 +184,7 @@ fn answers(question: &[u8], table: &Mutex<Table>, over_tcp: bool) -> Vec<Vec<u8>
     }
 }
 
-/// What nobody may believe, made of what would be an answer. `end`: of its question.
+/// A forged answer, made of what would be an answer. `end`: of its question.
 fn forged(good: &[u8], end: usize) -> Vec<Vec<u8>> {
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.to_vec();

@@ -186,7 +186,7 @@ impl<'a> Peer<'a> {
             }
             Ok(socket)
         };
-        let socket = self.until("nobody listens", || match once() {
+        let socket = self.until("there is no listener", || match once() {
             Ok(socket) => Ok(Some(socket)),
             Err(error) if too_early(place, &error) => {
                 self.process()?.status()?;

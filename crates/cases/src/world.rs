@@ -263,7 +263,7 @@ fn abstract_name(name: &str, dir: &Path) -> Result<(String, SockAddr)> {
     Ok((format!("abns@{name}"), SockAddr::unix(path)?))
 }
 
-/// A port for the subject to listen on. The socket that is bound to it does not listen, so that nobody else gets the port while
+/// A port for the subject to listen on. The socket that is bound to it does not listen, so that no other process gets the port while
 /// the case runs; the subject sets `SO_REUSEADDR`, as servers do.
 fn reserved(ip: IpAddr) -> Result<(Socket, SocketAddr)> {
     let any = SocketAddr::new(ip, 0).into();

@@ -119,7 +119,7 @@ impl<'p> Owners<'p> {
         for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
             let guid = proxy.guid.as_deref();
             if let Some(frontend) = &proxy.frontend {
-                // Listening addresses are counted where somebody asks for it.
+                // Listening addresses are counted where that is configured.
                 let binds = frontend.binds.iter().filter(|_| frontend.reception.socket_stats);
                 let listeners = binds.filter_map(|bind| {
                     let guid = bind.listening.guid.as_deref()?;
@@ -145,13 +145,13 @@ impl<'p> Owners<'p> {
         owners.get(guid).copied()
     }
 
-    /// Whether somebody of that side has that `guid`.
+    /// Whether an object of that side has that `guid`.
     pub fn is_known(&self, side: Side, guid: &str) -> bool {
         self.find(side, guid).is_some()
     }
 }
 
-/// Counts begin where they were. The first worker's cells take them, which nobody writes to yet.
+/// Counts begin where they were. The first worker's cells take them, which are not written to yet.
 pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
     let generation = shared.generation();
     let owners = Owners::of(&generation.program);

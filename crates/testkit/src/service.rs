@@ -20,7 +20,7 @@ impl Service {
     /// Listens at `IP:PORT`.
     ///
     /// # Panics
-    /// When the text is no address or somebody listens there.
+    /// When the text is no address or has a listener already.
     #[track_caller]
     pub fn at(text: &str) -> Service {
         let address = Address::Inet(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")));
@@ -47,14 +47,14 @@ impl Service {
         self.accepted
     }
 
-    /// Nobody waits to be accepted.
+    /// No connection waits to be accepted.
     ///
     /// # Panics
-    /// When somebody does.
+    /// When one does.
     #[track_caller]
     pub fn is_left_alone(&mut self) {
         let waits = matches!(self.listener.try_accept(), Ok(Some(_)));
-        assert!(!waits, "a connection came that nobody expected");
+        assert!(!waits, "an unexpected connection came");
     }
 
     /// Has `serve` handle every connection in a task of `scope`; its second argument counts them from 0. The count of

@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key: what is shown to peers. Must never read a file: whoever calls has read it.
+//! A certificate with its chain and its key: what is shown to peers. Must never read a file: the caller has read it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Certificate {
     pub name: Box<str>,
     /// With its chain and its key.
     pub(crate) key: Arc<CertifiedKey>,
-    /// Its private key, for whoever may have it.
+    /// Its private key, for callers that may have it.
     private: PrivateKeyDer<'static>,
     /// The names that it is for, in lower case, wildcards as they stand: those of `subjectAltName` and the common name.
     pub names: Vec<Box<str>>,

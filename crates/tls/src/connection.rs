@@ -445,7 +445,7 @@ impl Open {
     /// A message behind the handshake (RFC 8446, section 4.6).
     fn message(&mut self, kind: u8, message: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         if !self.opening.is_tls13() {
-            // A new handshake is refused, whoever asks; a peer may go on without (RFC 5246, section 7.2.2).
+            // Renegotiation is refused on both sides; a peer may go on without (RFC 5246, section 7.2.2).
             if matches!(kind, events::HELLO_REQUEST | events::CLIENT_HELLO) {
                 self.sealing.seal(Content::Alert, [&events::NO_RENEGOTIATION, &[]], out);
                 return Ok(());

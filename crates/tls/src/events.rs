@@ -78,7 +78,7 @@ impl Assembly {
         self.updates <= MOST_UPDATES
     }
 
-    /// Data has come: whoever sends it may update its keys anew.
+    /// Data has come: its sender may update its keys anew.
     pub fn forget_updates(&mut self) {
         self.updates = 0;
     }

@@ -50,7 +50,7 @@ impl std::fmt::Display for Failure {
 /// What a failure is about, as far as it is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Nobody who is believed has signed the peer's certificate.
+    /// The peer's certificate is not signed by a trusted authority.
     UnknownAuthority,
     /// The peer's certificate is not believed for another reason.
     Untrusted,

@@ -1,6 +1,6 @@
 //! Algorithms by the names that OpenSSL gives them, as configurations write them: cipher suites, groups, versions. What
 //! rustls does not have on purpose (TLS 1.0 and 1.1, key exchange by RSA, CBC, finite fields) has no row here. Must never
-//! choose an algorithm that nobody has named.
+//! choose an algorithm that was not named.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub fn group_name(group: NamedGroup) -> &'static str {
 pub struct Named<T> {
     /// In the order of the list.
     pub found: Vec<T>,
-    /// Names of what Weir does not have, or nobody.
+    /// Names of what Weir does not have, or none.
     pub unknown: Vec<String>,
 }
 

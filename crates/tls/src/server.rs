@@ -36,7 +36,7 @@ pub struct Settings {
 /// `verify` of clients.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Verify {
-    /// Nobody asks them for a certificate.
+    /// They are not asked for a certificate.
     #[default]
     None,
     /// They are asked.

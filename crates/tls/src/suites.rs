@@ -58,7 +58,7 @@ const NAMES: &[(u16, &str)] = &[
     (0xccad, "DHE-PSK-CHACHA20-POLY1305"), (0xccae, "RSA-PSK-CHACHA20-POLY1305"),
 ];
 
-/// The name of a suite; `None`: nobody knows it.
+/// The name of a suite; `None`: unknown.
 pub fn name(number: u16) -> Option<&'static str> {
     NAMES.binary_search_by_key(&number, |row| row.0).ok().and_then(|place| NAMES.get(place)).map(|row| row.1)
 }

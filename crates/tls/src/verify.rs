@@ -153,7 +153,7 @@ impl ServerCertVerifier for OfServers {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         if self.chain.is_none() {
-            // A key that nobody knows proves nothing.
+            // An unknown key proves nothing.
             return Ok(HandshakeSignatureValid::assertion());
         }
         if let Some((_, authorities)) = self.chain.as_ref().filter(|_| elder::is_elder(certificate)) {

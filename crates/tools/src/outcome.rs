@@ -23,7 +23,7 @@ impl Outcome {
             Self::Failed(why) => (why.clone(), 1),
             Self::Misused(why) => (format!("{why}. Run 'weir {tool} --help' for the list of options."), 2),
         };
-        // Nobody is left to tell when standard error is gone.
+        // There is no reader when standard error is closed.
         let _ = writeln!(std::io::stderr().lock(), "weir {tool}: {}", on_one_line(&line));
         ExitCode::from(status)
     }

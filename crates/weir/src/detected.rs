@@ -19,7 +19,7 @@ pub fn options() -> LanguageOptions {
     options
 }
 
-/// Whether the kernel knows TCP's MD5 signatures (RFC 2385): it is asked with a socket that nobody hears of.
+/// Whether the kernel knows TCP's MD5 signatures (RFC 2385): it is asked with a temporary socket.
 fn signs_segments() -> bool {
     let nowhere = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let options = BindOptions { md5_password: Some(b"secret".to_vec()), ..BindOptions::default() };

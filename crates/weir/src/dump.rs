@@ -30,7 +30,7 @@ pub fn keywords(classes: &str) -> String {
             "cnv" => policy::catalogue::dump_converters(&mut out),
             "flt" => catalogue::dump_filters(&mut out),
             "smp" => policy::catalogue::dump_fetches(&mut out),
-            // The other classes have no members yet, and a class that nobody knows has none either.
+            // The other classes have no members yet, and an unknown class has none either.
             _ => {}
         }
     }

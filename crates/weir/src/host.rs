@@ -48,7 +48,7 @@ pub fn runtime_addresses(program: &Program) -> String {
     addresses.join(";")
 }
 
-/// The host's name as the kernel has it: the local peer where nobody says.
+/// The host's name as the kernel has it: the local peer unless it is configured.
 #[must_use]
 pub fn name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")

@@ -26,7 +26,7 @@ pub struct Life {
     status: AtomicU8,
 }
 
-/// Signals that are handled. SIGTERM and SIGINT keep the system's own effect, which needs nobody's help, unless the
+/// Signals that are handled. SIGTERM and SIGINT keep the system's default effect, unless the
 /// process is to end gently, or is process 1, which the kernel shields from signals that it does not handle.
 fn handled_signals(ends_gently: bool) -> Vec<Signal> {
     let mut handled =
@@ -43,7 +43,7 @@ impl Life {
         Self { shared, handled: handled_signals(ends_gently), quiet, ends_gently, status: AtomicU8::new(0) }
     }
 
-    /// Counts signals from now on, so that none is missed before somebody handles them.
+    /// Counts signals from now on, so that none is missed before they are handled.
     ///
     /// # Errors
     /// The kernel's.

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
     rt::signal::discard_inherited();
     match arguments::parse(&words) {
-        // HAProxy without arguments shows how it is used; whoever calls this name means that.
+        // HAProxy without arguments shows how it is used; a caller of that name expects it.
         Ok(Command::Demonstrate) if called_haproxy => refuse(&UsageError::NoConfiguration),
         Ok(Command::Demonstrate) => demo::run(),
         Ok(Command::Run(settings)) => process::run(&settings),

@@ -125,7 +125,7 @@ impl Messages {
         if self.said.len() + text.len() <= MOST_KEPT {
             self.said.push_str(text);
         }
-        // Nobody is left to be told that the terminal is gone.
+        // There is no reader when the terminal is closed.
         let _ = self.out.write_all(text.as_bytes());
     }
 

@@ -105,7 +105,7 @@ fn launch(
     rt::memory::keep_to_limits(usize::try_from(program.global.nbthread).unwrap_or(1) + SERVICE_THREADS);
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
     let host = host::describe(&spec.global, &environment, settings.memory, messages);
-    // Everything is bound. Without the rights that are given up now, nobody could be told any more.
+    // Everything is bound. Without the privileges that are dropped now, a failure could not be reported any more.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
     let starts_programs = spec.global.checks.programs && rights.fork_wanted;

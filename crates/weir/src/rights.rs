@@ -115,7 +115,7 @@ pub fn give_up(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> 
     forbid_the_rest(rights, messages)
 }
 
-/// As HAProxy says it to whoever starts it with all rights and keeps them.
+/// HAProxy's warning about a start with all privileges that are kept.
 fn warn_of_too_much(rights: &Rights, is_superuser: bool, messages: &mut Messages) {
     if is_superuser && rights.chroot.is_none() {
         messages.warning(

@@ -25,9 +25,9 @@ const LONGEST_RECORD: usize = 2 * 256 + 4;
 /// Why there are no sockets to be had.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Nobody is there.
+    /// There is no listener.
     NotConnected,
-    /// It does not answer with a number: mostly for want of `expose-fd listeners`.
+    /// It does not answer with a number: mostly because `expose-fd listeners` is missing.
     NoNumber,
     /// The transfer failed on its way.
     Broken(io::Error),

@@ -69,7 +69,7 @@ struct Raw {
     ccx: ProcessorSet,
     /// The hardware threads of its core.
     core: ProcessorSet,
-    /// How fast it is; 0 when nobody says.
+    /// How fast it is; 0 when unknown.
     capacity: u32,
 }
 

@@ -1,5 +1,5 @@
 //! What a serving process says on standard error by and by: what becomes of its servers and frontends. Must never make a
-//! worker wait for whoever reads that.
+//! worker wait for the reader of that.
 
 use crate::messages::line;
 use config::diagnostic::Severity;

@@ -23,7 +23,7 @@ impl Master {
     /// Standard error, and the master's ear.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// The kernel's: descriptors are exhausted.
     pub fn voice(&self) -> io::Result<Box<dyn Write>> {
         Ok(Box::new(Voice(self.0.try_clone()?)))
     }

@@ -43,7 +43,7 @@ struct Keeper {
     /// By table, the update that connections were woken for.
     known: Vec<u32>,
     timer: rt::Timer,
-    /// Before that nobody is woken for what was refreshed.
+    /// Before that no task is woken for updates.
     gathered: base::Moment,
 }
 
@@ -157,7 +157,7 @@ async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) ->
     }
 }
 
-/// Waits for a step of a greeting. `None`: it took too long, or nobody wants it any more.
+/// Waits for a step of a greeting. `None`: it took too long, or the connection is not wanted any more.
 async fn while_wanted<T>(
     circle: &Rc<Circle>,
     ticket: Ticket,
@@ -196,7 +196,7 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
     }
 }
 
-/// Whether somebody was there at all.
+/// Whether a peer was connected at all.
 fn has_answered(circle: &Circle) -> bool {
     use live::peers::LastStatus;
     let status = circle.with(|section| section.status().peers.pop().map(|local| local.last_status)).flatten();

@@ -52,14 +52,14 @@ impl Circle {
         *self.keeper.borrow_mut() = Some(cx.waker().clone());
     }
 
-    /// Somebody has come or gone.
+    /// A peer has connected or disconnected.
     pub(super) fn wake_keeper(&self) {
         if let Some(waker) = &*self.keeper.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    /// There is something to be said, or nobody is wanted any more.
+    /// There is something to send, or connections are not wanted any more.
     pub(super) fn wake_connections(&self) {
         for waker in self.connections.borrow().iter().flatten() {
             waker.wake_by_ref();

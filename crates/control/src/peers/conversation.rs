@@ -1,4 +1,4 @@
-//! A connection with a peer that knows whom it speaks with: carries bytes both ways until somebody ends it. Must never hold
+//! A connection with an identified peer: carries bytes both ways until either side ends it. Must never hold
 //! more than one buffer a direction.
 
 use std::future::poll_fn;
@@ -50,7 +50,7 @@ pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buff
     {
         let mut last = Vec::new();
         why.encode(&mut last);
-        // Whoever does not take it learns nothing.
+        // A peer that does not accept it learns nothing.
         let _ = conversation.stream.try_write(&last, false);
     }
     end == End::Taught

@@ -61,7 +61,7 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
             Err(_) => rt::sleep(PAUSE).await,
         }
     }
-    // Whoever calls this address from now on shall find the newer process.
+    // Peers that connect to this address from now on have to reach the newer process.
     drop(listeners);
     teach_successor(&circle).await;
     circle.worker.end_accepting();
@@ -74,7 +74,7 @@ struct Strangers(RefCell<Vec<Rc<Seat>>>);
 /// The place of one of them.
 #[derive(Default)]
 struct Seat {
-    /// Somebody else needs it.
+    /// Another process needs it.
     lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -125,7 +125,7 @@ async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<
     .await
 }
 
-/// Hears who somebody is, until `limit`, and speaks with them.
+/// Reads the greeting of a peer, until `limit`, and speaks with it.
 async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: Stay) {
     let Accepted { transport: mut stream, input, .. } = accepted;
     let Some((hello, rest)) = hear(&mut stream, input, limit, &stay).await else { return };

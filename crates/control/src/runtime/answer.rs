@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::Buffer;
 use conn::transport::Transport;
 
-/// The reader has gone, or has read nothing for too long: there is nobody to answer.
+/// The reader has gone, or has read nothing for too long: the answer has no reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 

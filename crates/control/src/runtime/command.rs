@@ -110,7 +110,7 @@ pub struct Typed<'a> {
     pub payload: Option<(&'a [u8], &'a [u8])>,
 }
 
-/// How things stand with what somebody waits for.
+/// The state of what a command waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// As they should.

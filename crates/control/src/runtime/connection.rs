@@ -23,7 +23,7 @@ pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversati
     let typed = input.data().to_vec();
     drop(input);
     let mut connection = Connection { set, conversation, answer, typed, ended: false };
-    // An error means that nobody listens any more.
+    // An error means that there is no listener any more.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;
     }

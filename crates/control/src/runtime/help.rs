@@ -3,7 +3,7 @@
 use super::call::{Call, Conversation};
 use super::command::{Command, CommandSet, Mode, Served};
 
-/// Commands that are named to whoever typed an unknown one, those of the protocol aside.
+/// Commands that are suggested after an unknown one, those of the protocol aside.
 const SUGGESTIONS: usize = 5;
 
 /// Letters that a word may be off to be taken for a mistake in typing.

@@ -22,7 +22,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Nobody yet, and `most` at most.
+    /// None yet, and `most` at most.
     pub fn new(most: u32) -> Rc<Self> {
         Rc::new(Self { most, open: Cell::new(0), waiting: RefCell::default() })
     }
@@ -45,7 +45,7 @@ impl Drop for Place {
     }
 }
 
-/// Accepts until `stopping` says so. Whoever calls this wakes the task then. Every connection begins with what
+/// Accepts until `stopping` says so. The caller wakes the task then. Every connection begins with what
 /// is asked for at the entrance, or ends.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,

@@ -102,7 +102,7 @@ fn find(name: &str) -> Result<Source, Outcome> {
 /// Leaves out the proxies that wait for something, and optional ones whose program is missing, or a file that they need.
 ///
 /// # Errors
-/// One line when something is missing that is not optional, or when nobody is left.
+/// One line when something is missing that is not optional, or when no proxy is left.
 pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
     let scenario = &mut prepared.source.scenario;
     let mut staying = Vec::new();

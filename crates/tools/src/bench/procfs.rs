@@ -112,7 +112,7 @@ pub fn interrupts(text: &str) -> Vec<u64> {
     sums
 }
 
-/// Whether somebody listens on a TCP port, from `/proc/net/tcp` or `tcp6`.
+/// Whether a TCP port has a listener, from `/proc/net/tcp` or `tcp6`.
 #[must_use]
 pub fn listens(text: &str, port: u16) -> bool {
     let suffix = format!(":{port:04X}");
@@ -122,7 +122,7 @@ pub fn listens(text: &str, port: u16) -> bool {
     })
 }
 
-/// Whether somebody on this machine listens on a TCP port.
+/// Whether a TCP port of this machine has a listener.
 #[must_use]
 pub fn listens_now(port: u16) -> bool {
     ["/proc/self/net/tcp", "/proc/self/net/tcp6"].iter().any(|file| listens(&read(file), port))

@@ -22,7 +22,7 @@ impl Progress {
         write(&format!("{clear}{text}\n"));
     }
 
-    /// Shows what is under way, until the next line; nothing where nobody watches.
+    /// Shows what is under way, until the next line; nothing without a terminal.
     pub fn under_way(self, text: &str) {
         if self.terminal {
             write(&format!("\r\x1b[K{text}"));

@@ -27,7 +27,7 @@ impl Scratch {
         let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let own = std::process::id();
         let mut names = (0..100).map(|number| above.join(format!("weir-bench-{own}-{number}")));
-        // One that exists is somebody else's, or was left by a process of the same number.
+        // One that exists belongs to another user, or was left by a process of the same number.
         let made = names.find(|path| fs::create_dir(path).is_ok());
         made.map(Self).ok_or_else(|| format!("{}: no folder can be made there", above.display()))
     }

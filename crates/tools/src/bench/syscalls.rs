@@ -69,7 +69,7 @@ impl Trace {
     }
 }
 
-/// Whether somebody traces a process, from its `status`.
+/// Whether a process is traced, from its `status`.
 fn traced(status: &str) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     line.is_some_and(|process| process.trim() != "0")

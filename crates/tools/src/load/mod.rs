@@ -22,7 +22,7 @@ use std::io::Write;
 pub fn main(words: &[OsString]) -> Outcome {
     match options::parse(words, &target::resolve) {
         Ok(Wish::Help) => {
-            // Nobody is left to read it when standard output is gone.
+            // There is no reader when standard output is closed.
             let _ = std::io::stdout().lock().write_all(options::page().as_bytes());
             Outcome::Done
         }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 pub struct Capacity {
     most: usize,
     taken: AtomicUsize,
-    /// Somebody waits: a place that becomes free has to look.
+    /// There is a waiter: a slot that becomes free has to look.
     awaited: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }

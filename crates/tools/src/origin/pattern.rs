@@ -47,7 +47,7 @@ impl Content {
 }
 
 impl Patterns {
-    /// Makes the blocks; the random one comes when somebody asks for it.
+    /// Makes the blocks; the random one is made on first use.
     pub fn new() -> Arc<Self> {
         let repeat = |piece: &[u8]| piece.repeat(ABOUT / piece.len()).into_boxed_slice();
         Arc::new(Self { lines: repeat(LINE), bytes: repeat(CHUNK), random: OnceLock::new() })

@@ -52,7 +52,7 @@ pub fn run(settings: &Settings) -> Outcome {
         return Outcome::Failed(format!("cannot handle signals: {error}"));
     }
     for socket in &sockets {
-        // Whoever started this may not care for where it listens.
+        // The address may not have been chosen by the user.
         let _ = writeln!(io::stdout().lock(), "Listening on http://{}/", socket.local_address());
     }
     if let Some(path) = &settings.pid_file
@@ -210,7 +210,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener) {
                 Ok(Some((socket, _))) => worker.dispatch(socket, place),
                 Ok(None) => break,
                 Err(_) => {
-                    // Whoever is connected goes on, the others wait in the backlog.
+                    // Established connections go on, the others wait in the backlog.
                     listener.pause();
                     rt::sleep(REST).await;
                     if listener.resume().is_err() {
@@ -253,7 +253,7 @@ async fn place(worker: &Worker, listener: &mut Listener) -> Option<Place> {
     listener.resume().ok().and(place)
 }
 
-/// Serves whoever has connected by the time of the stop: closing the socket would reset them.
+/// Serves clients that have connected by the time of the stop: closing the socket would reset them.
 fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener) {
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();

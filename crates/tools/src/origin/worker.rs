@@ -45,7 +45,7 @@ pub struct Worker {
     pub patterns: Arc<Patterns>,
     /// The head of whichever request is read now.
     pub head: RefCell<Head>,
-    /// Whoever has to look when the process is to stop.
+    /// Wakers of the tasks that watch for the stop.
     waiting: RefCell<Slab<Waker>>,
 }
 

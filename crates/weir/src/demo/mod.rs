@@ -104,7 +104,7 @@ fn set_the_stage() -> io::Result<Stage> {
     Ok(Stage { front, reservation, origins, configuration })
 }
 
-/// A socket on a port that nobody uses, and its address as text.
+/// A socket on a free port, and its address as text.
 fn open(reuse_port: bool) -> io::Result<(ListeningSocket, String)> {
     let options = BindOptions { reuse_port, ..BindOptions::default() };
     let socket = ListeningSocket::bind(&Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), &options)?;

@@ -191,14 +191,14 @@ impl Served for Counter {
     }
 }
 
-/// Commands that are about the connection itself, whoever answers the others.
+/// Commands about the connection itself, which the master answers.
 fn is_for_the_connection(command: &[u8]) -> bool {
     let first = command.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcli-debug-mode"].contains(&first)
 }
 
 impl Counter {
-    /// Whom a prefix names: `None` is nobody, `Some(None)` the master.
+    /// The target of a prefix: `None` is none, `Some(None)` the master.
     fn target(&self, prefix: &[u8]) -> Option<Option<u32>> {
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
         match prefix {

@@ -364,7 +364,7 @@ impl Office {
         if self.leaving.get().is_some() {
             return;
         }
-        // Somebody else has ended it in a way that is no failure.
+        // It was ended from outside in a way that is no failure.
         let gentle = matches!(code, 0 | 130 | 143);
         if !gentle && self.ends_on_failure {
             self.messages.borrow_mut().alert("exit-on-failure: killing every processes with SIGTERM");
@@ -433,7 +433,7 @@ async fn listen(office: Rc<Office>, pid: u32, channel: SharedChannel) {
     }
 }
 
-/// Signals one of our children. One that has ended stays ours until it is reaped, so the number is nobody else's.
+/// Signals one of our children. One that has ended stays ours until it is reaped, so the number is not reused.
 fn send(pid: u32, signal: Signal) {
     let _ = rt::process::kill(pid, signal);
 }

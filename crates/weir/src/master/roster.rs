@@ -39,7 +39,7 @@ pub enum Ended {
     Serving,
     /// It was leaving.
     Former,
-    /// Nobody knows it.
+    /// It is unknown.
     Stranger,
 }
 
@@ -89,7 +89,7 @@ impl Roster {
     }
 
     /// A worker says that it serves. Returns those that are to leave now, and those of them that have been leaving for
-    /// more than `most` reloads and are to be ended. `None`: it had said so before, or nobody knows it.
+    /// more than `most` reloads and are to be ended. `None`: it had said so before, or it is unknown.
     pub fn loaded(&mut self, pid: u32, version: &str, most: u32) -> Option<(Vec<u32>, Vec<u32>)> {
         let entry = self.entries.iter_mut().find(|entry| entry.pid == pid && entry.standing == Standing::Loading)?;
         entry.standing = Standing::Serving;

@@ -30,7 +30,7 @@ impl Recipe {
     /// `former`.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors, memory or the program.
+    /// The kernel's: descriptors, memory or the program are missing.
     pub fn start(&self, former: Option<&Channel>, again: bool) -> io::Result<(u32, Channel)> {
         let (ours, theirs) = channel_pair()?;
         let sockets = match former {

@@ -1,4 +1,4 @@
-//! The commands that belong to the protocol: whoever is served, they are there. Must never touch what is served.
+//! The commands of the protocol itself, which every command set has. Must never touch what is served.
 
 use std::marker::PhantomData;
 use std::time::Duration;

@@ -128,7 +128,7 @@ fn abort(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// Names that may be added: nobody needs more in a day, and each costs memory.
+/// Names that may be added: a day's work needs no more, and each costs memory.
 const MOST_ADDED: usize = 10_000;
 
 fn new(call: &mut Call<'_, Worker>) {

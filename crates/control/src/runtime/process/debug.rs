@@ -15,6 +15,6 @@ pub(super) const TABLE: &[Command<Worker>] =
 fn log(call: &mut Call<'_, Worker>) {
     let text = call.words.get(3..).unwrap_or_default().join(" ");
     call.state.logger.message(None, LogLevel::Info, &text);
-    // Whoever reads the answer may count on the line, even if the process is killed then.
+    // The reader of the answer may count on the line, even if the process is killed then.
     call.state.logger.flush();
 }

@@ -391,7 +391,7 @@ fn set_datum(call: &Call<'_, Worker>, table: &Table, place: EntryRef, at: usize)
         return Err("index out of range in this data array");
     }
     let value: i64 = call.word(at + 1).parse().map_err(|_| "Require a valid integer value to store")?;
-    // The names of servers are known by numbers that nobody outside knows.
+    // The names of servers are stored as numbers that are internal.
     if kind.form() != DataForm::Server {
         table.change_at(place, rt::now(), |entry| entry.set(kind, element, value as u64));
     }

@@ -101,7 +101,7 @@ impl Recording {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             let read = output.take(MOST_TEXT).read_to_end(&mut bytes);
-            // Nobody waits any more when that has taken too long.
+            // It is not waited for any longer than that.
             let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
         });
         let since = Point::now();

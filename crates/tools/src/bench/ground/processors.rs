@@ -118,7 +118,7 @@ fn clock(source: &str) -> Finding {
         "clock",
         seen,
         slow,
-        "reading it is a slow access to hardware, and whoever reads it often pays: clocksource=tsc",
+        "reading it is a slow access to hardware, which programs that read it often pay for: clocksource=tsc",
     )
 }
 

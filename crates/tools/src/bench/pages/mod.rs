@@ -63,7 +63,7 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
         std::fs::create_dir_all(parent).map_err(|error| unwritten(parent, error))?;
         std::fs::write(&path, svg).map_err(|error| unwritten(&path, error))?;
     }
-    // Written whole beside it first: whoever interrupts this keeps a page.
+    // Written whole beside it first: an interruption leaves the former page.
     let fresh = page.with_extension("md.new");
     std::fs::write(&fresh, filled).map_err(|error| unwritten(&fresh, error))?;
     std::fs::rename(&fresh, page).map_err(|error| unwritten(page, error))

@@ -42,7 +42,7 @@ pub fn redraw(place: &Path) -> Outcome {
     let folder = if place.is_dir() { place } else { place.parent().unwrap_or(Path::new("")) };
     match write(&results, folder) {
         Ok(page) => {
-            // Whoever closed standard output does not want to know.
+            // With standard output closed there is no reader.
             let _ = writeln!(io::stdout().lock(), "{}", page.display());
             Outcome::Done
         }

@@ -93,7 +93,7 @@ struct Exchange<'a> {
     /// It asks for the connection to be closed.
     closing: bool,
     step: Step,
-    /// Bytes without which the kernel wakes nobody; 1 unless a long body comes.
+    /// Bytes below which the kernel does not wake the task; 1 unless a long body comes.
     mark: u64,
     /// Bytes that the last try to read found.
     last: u64,
@@ -111,7 +111,7 @@ enum Then {
 }
 
 impl Exchange<'_> {
-    /// Has the kernel wake nobody before there is much of a long body, or its rest. `patient`: nobody is told how long
+    /// Has the kernel not wake the task before there is much of a long body, or its rest. `patient`: it is not measured how long
     /// nothing came.
     fn wait_for_much(&mut self, stream: &mut Stream, patient: bool) {
         let left = match self.step {
@@ -129,7 +129,7 @@ impl Exchange<'_> {
 }
 
 impl Link {
-    /// Whether the peer has closed the connection while it was idle, or said what nobody asked for.
+    /// Whether the peer has closed the connection while it was idle, or sent bytes that were not asked for.
     fn is_spent(&mut self) -> bool {
         !self.fresh && !self.stream.is_clean()
     }

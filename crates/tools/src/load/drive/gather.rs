@@ -117,7 +117,7 @@ impl Gathering {
             }
             let Some(partial) = self.seconds.pop_front() else { break };
             self.first += 1;
-            // Whoever ended before the second was over has reported with the next one.
+            // A worker that ended before the second was over has reported with the next one.
             if partial.at > Duration::ZERO {
                 self.show_second(partial)?;
             }

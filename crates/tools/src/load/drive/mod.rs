@@ -140,7 +140,7 @@ impl Sink for ToThread {
     }
 }
 
-/// Runs a plan to its end: until its requests are answered, its time is over, or somebody interrupts it.
+/// Runs a plan to its end: until its requests are answered, its time is over, or it is interrupted.
 pub fn run(plan: Plan, show: Box<dyn Show>) -> Outcome {
     let drive = match Drive::new(plan) {
         Ok(drive) => drive,

@@ -21,7 +21,7 @@ struct State {
     /// Connections that wait, by their numbers, the longest first.
     waiting: VecDeque<usize>,
     places: Vec<Place>,
-    /// The task that hands out what becomes due, while nobody waits.
+    /// The task that hands out due requests, while there is no waiter.
     clerk: Option<Waker>,
 }
 
@@ -72,8 +72,8 @@ impl Pacer {
         Poll::Pending
     }
 
-    /// Hands out what is due. Tells when the next request is, while somebody waits for it; otherwise the task is woken
-    /// when somebody does.
+    /// Hands out what is due. Returns when the next request is due, while there is a waiter; otherwise the task is woken
+    /// when there is one.
     pub(super) fn hand_out(&self, context: &Context<'_>) -> Option<Moment> {
         let now = rt::now().saturating_since(self.start);
         let state = &mut *self.state.borrow_mut();

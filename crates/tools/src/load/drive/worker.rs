@@ -99,7 +99,7 @@ impl Worker {
         self.phase.get()
     }
 
-    /// Goes on to a later phase and wakes whoever may wait for that.
+    /// Goes on to a later phase and wakes its waiters.
     pub(super) fn enter(&self, phase: Phase) {
         let before = self.phase.get();
         if before < phase {
@@ -244,7 +244,7 @@ impl Worker {
         }
     }
 
-    /// Where nobody can be reached at all, trying on helps nobody.
+    /// Where no target can be reached at all, further attempts are of no use.
     fn end_in_vain(&self) {
         if self.course.is_in_vain() {
             self.enter(Phase::Ending);
@@ -282,7 +282,7 @@ impl Worker {
         self.course.plan.duration.map_or(Moment::MAX, |duration| self.course.start() + duration)
     }
 
-    /// Counts the requests that were due before `end` and found no free connection: whoever would have sent them has
+    /// Counts the requests that were due before `end` and found no free connection: their connections have
     /// waited for so long at least. A run that ends by its number of requests has none.
     fn count_unsent(&self, end: Moment) {
         if self.course.is_spent() {

@@ -93,7 +93,7 @@ fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
     engine::check::add(shared, proxy.index, server);
 }
 
-/// A server is never freed, since nobody counts who looks at it; what differs from one that was removed long ago in its
+/// A server is never freed, since its readers are not counted; what differs from one that was removed long ago in its
 /// name and its address alone becomes that one instead, with its place and its number. False: there is no such one.
 fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
     let (now, state) = (rt::now(), &shared.live.proxies[proxy.index]);

@@ -34,7 +34,7 @@ fn removable((shared, generation): (&Process, &Generation), name: &str) -> Resul
         Removal::InService => Err(Obstacle::Lasting(IN_SERVICE)),
         Removal::Busy => Err(Obstacle::Passing),
         Removal::Possible => {
-            // What was connected while the server went into maintenance may lie here still; nobody is to use it.
+            // What was connected while the server went into maintenance may be here still; it must not be used.
             if shared.pool.idle(server.serial) > 0 {
                 shared.pool.forget(server.serial);
             }
@@ -51,7 +51,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
     };
-    // Somebody may have come between: the lock of the backend decides.
+    // Another request may have come between: the lock of the backend decides.
     if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
         return call.refuse(IN_USE);
     }
