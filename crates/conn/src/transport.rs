@@ -421,7 +421,7 @@ impl Transport {
 
     /// Reads what came while the connection was idle, where that concerns the transport alone (a session ticket, a key
     /// update). False: it was data, or the end.
-    pub(crate) fn settle(&mut self) -> bool {
+    pub fn settle(&mut self) -> bool {
         on!(self, _stream => false, tls => tls.settle(), records => records.settle())
     }
 

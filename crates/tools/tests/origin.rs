@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use rt::Signal;
 use rt::net::{Address, BindOptions, ListeningSocket};
@@ -22,15 +21,8 @@ fn with_origin<F: Future<Output = ()> + 'static>(workers: usize, most: usize, sc
         let main = simulation.enter(|| {
             let address = Address::Inet(AT.parse().unwrap());
             let socket = ListeningSocket::bind(&address, &BindOptions::default()).unwrap();
-            Service {
-                sockets: vec![Arc::new(socket)],
-                datagrams: Vec::new(),
-                workers,
-                most,
-                starter: None,
-                at_end: || {},
-            }
-            .into_main()
+            Service { sockets: vec![socket.into()], datagrams: Vec::new(), workers, most, starter: None, at_end: || {} }
+                .into_main()
         });
         simulation.run(main, script());
     }

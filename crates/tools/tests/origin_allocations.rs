@@ -65,10 +65,10 @@ fn a_warm_origin_allocates_nothing_for_an_answer() {
     drop(vec![0_u8; 100]);
     assert_eq!(region.change().allocations, 1, "allocations are counted");
     let any = Address::Inet("127.0.0.1:0".parse().unwrap());
-    let socket = Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
+    let socket = ListeningSocket::bind(&any, &BindOptions::default()).unwrap();
     let address = socket.local_address().inet().unwrap();
     let service = Service {
-        sockets: vec![socket],
+        sockets: vec![socket.into()],
         datagrams: Vec::new(),
         workers: 1,
         most: 100,

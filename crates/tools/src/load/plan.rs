@@ -2,7 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tls::provider::Algorithms;
+use tls::verify::Authorities;
 
 /// Everything that the command line asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,10 +39,29 @@ pub struct Plan {
     pub first_untimed: bool,
     /// `-F`: the request rides with the handshake's last segment.
     pub send_with_handshake: bool,
+    /// `--h2` and `--streams`: requests at a time on each connection of HTTP/2. `None`: HTTP/1.
+    pub streams: Option<u32>,
+    /// How `https://` URLs are reached.
+    pub tls: Tls,
     /// `-O`: bytes of overhead, and the payload that they come with: what the network adds to the bytes that are counted.
     pub overhead: Option<(u64, u64)>,
     /// What is printed, and how.
     pub output: Output,
+}
+
+impl Plan {
+    /// What connections by TLS use.
+    #[must_use]
+    pub fn tls_settings(&self) -> tls::client::Settings {
+        tls::client::Settings {
+            algorithms: self.tls.algorithms.clone(),
+            alpn: self.streams.map(|_| vec![b"h2".to_vec()]).unwrap_or_default(),
+            authorities: self.tls.authorities.clone(),
+            host: None,
+            certificate: None,
+            resumes: self.tls.reuse,
+        }
+    }
 }
 
 /// One URL with what is sent to it.
@@ -48,6 +71,8 @@ pub struct Target {
     pub url: String,
     /// Where its connections go: one address of the name, the same for the whole run.
     pub address: SocketAddr,
+    /// The name that TLS asks for and verifies (`https://`); `None`: bytes go in clear.
+    pub secure: Option<String>,
     /// Out of the sum of all weights.
     pub weight: u32,
     /// The whole request, head and body, as it is sent.
@@ -56,6 +81,19 @@ pub struct Target {
     pub last_request: Vec<u8>,
     /// Whether the answer has no body whatever its head says (`HEAD`).
     pub head_only: bool,
+}
+
+/// What connections by TLS use.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tls {
+    /// `--tls-ver`, `--cipher-list`, `--cipher-suites`.
+    pub algorithms: Algorithms,
+    /// `--tls-reuse`: sessions are resumed.
+    pub reuse: bool,
+    /// `--ca`: servers are verified by these; `None`: no server is verified.
+    pub authorities: Option<Arc<Authorities>>,
+    /// `--handshakes`: connections shake hands and end; nothing is asked for.
+    pub handshakes: bool,
 }
 
 /// How requests are spaced in time.

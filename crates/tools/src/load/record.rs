@@ -81,6 +81,12 @@ pub struct Counts {
     pub reference_mean: f64,
     /// Its 99th percentile to the last byte, microseconds; 0 without an answer.
     pub reference_p99: f64,
+    /// Handshakes of TLS completed.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Those that resumed a session.
+    #[serde(default)]
+    pub resumed: u64,
 }
 
 /// Reads status codes from the keys of an object: behind a tag they reach nobody as numbers.
@@ -134,6 +140,8 @@ impl Counts {
             reference_answers: tally.reference.len(),
             reference_mean: tally.reference.mean() / 1e3,
             reference_p99: percentile(&tally.reference, 99.0),
+            handshakes: tally.handshakes,
+            resumed: tally.resumed,
         }
     }
 }

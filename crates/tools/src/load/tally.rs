@@ -14,6 +14,10 @@ const DIGITS: u8 = 3;
 pub struct Tally {
     /// Connections that were begun.
     pub connections: u64,
+    /// Handshakes of TLS that were completed.
+    pub handshakes: u64,
+    /// Those that resumed a session.
+    pub resumed: u64,
     /// Requests that were begun.
     pub requests: u64,
     /// Answers that were complete.
@@ -72,6 +76,8 @@ impl Tally {
     pub fn new() -> Self {
         Self {
             connections: 0,
+            handshakes: 0,
+            resumed: 0,
             requests: 0,
             answers: 0,
             received: 0,
@@ -88,6 +94,8 @@ impl Tally {
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &Self) {
         self.connections += other.connections;
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
         self.requests += other.requests;
         self.answers += other.answers;
         self.received += other.received;

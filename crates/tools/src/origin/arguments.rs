@@ -6,13 +6,22 @@ use std::path::PathBuf;
 
 use rt::net::Address;
 
+use super::certificate::Kind;
 use crate::Outcome;
 
 /// What the command line says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Where to listen.
+    /// Where to listen, in clear.
     pub listen: Vec<Address>,
+    /// Where to listen by TLS.
+    pub secure: Vec<Address>,
+    /// The file of the certificate, and of its key where that is another one; without it, one is made.
+    pub certificate: Option<PathBuf>,
+    /// The file of the key.
+    pub key: Option<PathBuf>,
+    /// The key of a certificate that is made.
+    pub kind: Kind,
     /// Serve in the background.
     pub daemon: bool,
     /// The file that gets the process's number.
@@ -36,12 +45,20 @@ pub enum Command {
 
 /// The page of help.
 pub const HELP: &str = "\
-Answers HTTP requests with the size, status and delay that they ask for.
+Answers HTTP/1 and HTTP/2 requests with the size, status and delay that they ask for.
 
-Usage: weir origin -L [ADDRESS:]PORT [-L ...] [options]
+Usage: weir origin -L [ADDRESS:]PORT[:TLSPORT] [-L ...] [options]
 
-  -L [ADDRESS:]PORT  listen there; all IPv4 addresses without ADDRESS, [::1]:8080 for
-                     IPv6. May be repeated. Several processes may share a port
+  -L [ADDRESS:]PORT[:TLSPORT]
+                     listen there, and by TLS on the second port; all IPv4 addresses
+                     without ADDRESS, [::1]:8080 for IPv6. May be repeated. Several
+                     processes may share a port
+  --tls [ADDRESS:]PORT
+                     listen there by TLS alone
+  --cert FILE        show that certificate (PEM, with its chain and its key)
+  --key FILE         its key, where that is in another file
+  -c CURVE           make a certificate with a key over P-256 (the default) or P-384
+  -b BITS            make one with an RSA key of 2048, 3072 or 4096 bits
   -D                 go to the background when all ports are open
   -n CONNECTIONS     concurrent connections; others wait (the limit on descriptors)
   -p FILE            write the process ID there
@@ -60,8 +77,6 @@ const UNSERVED: &[(&str, &str)] = &[
     ("-F", "there is no configuration behind the origin that a line could be added to"),
     ("-T", "the origin has no traces"),
     ("-C", "there is no configuration behind the origin to show"),
-    ("-b", "the origin does not speak TLS yet"),
-    ("-c", "the origin does not speak TLS yet"),
     ("-d", "the origin has no traces"),
     ("--tcp-bind-opts", "options of listening sockets are not supported yet"),
     ("--quic-bind-opts", "the origin does not speak QUIC yet"),
@@ -88,7 +103,22 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
             "-h" | "--help" => return Ok(Command::Help),
             "-D" => settings.daemon = true,
             "--datagrams" => settings.datagrams = true,
-            "-L" => settings.listen.push(address(value()?)?),
+            "-L" => {
+                let (clear, secure) = address(name, value()?)?;
+                settings.listen.push(clear);
+                settings.secure.extend(secure);
+            }
+            "--tls" => {
+                let text = value()?;
+                match address(name, text)? {
+                    (address, None) => settings.secure.push(address),
+                    _ => return Err(misused(format!("{name} '{text}' is no [ADDRESS:]PORT"))),
+                }
+            }
+            "--cert" => settings.certificate = Some(value()?.into()),
+            "--key" => settings.key = Some(value()?.into()),
+            "-c" => settings.kind = curve(value()?)?,
+            "-b" => settings.kind = bits(value()?)?,
             "-n" => settings.most = Some(number(name, value()?, 1, u64::MAX)?),
             "-p" => settings.pid_file = Some(value()?.into()),
             "--threads" => settings.threads = Some(number(name, value()?, 1, 1024)? as u16),
@@ -98,8 +128,11 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
             return Err(misused(format!("{name} takes no value")));
         }
     }
-    if settings.listen.is_empty() {
+    if settings.listen.is_empty() && settings.secure.is_empty() {
         return Err(misused("nowhere to listen: -L [ADDRESS:]PORT is missing".to_owned()));
+    }
+    if settings.key.is_some() && settings.certificate.is_none() {
+        return Err(misused("--key needs --cert".to_owned()));
     }
     Ok(Command::Serve(settings))
 }
@@ -124,9 +157,26 @@ fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, Outcome>
     })
 }
 
+fn curve(text: &str) -> Result<Kind, Outcome> {
+    match text {
+        "P-256" => Ok(Kind::P256),
+        "P-384" => Ok(Kind::P384),
+        _ => Err(misused(format!("-c '{text}' is neither P-256 nor P-384"))),
+    }
+}
+
+fn bits(text: &str) -> Result<Kind, Outcome> {
+    match text {
+        "2048" => Ok(Kind::Rsa(2048)),
+        "3072" => Ok(Kind::Rsa(3072)),
+        "4096" => Ok(Kind::Rsa(4096)),
+        _ => Err(misused(format!("-b '{text}' is none of 2048, 3072 and 4096"))),
+    }
+}
+
 /// `PORT`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; another port behind those is for TLS.
-fn address(text: &str) -> Result<Address, Outcome> {
-    let wrong = || misused(format!("-L '{text}' is no [ADDRESS:]PORT"));
+fn address(name: &str, text: &str) -> Result<(Address, Option<Address>), Outcome> {
+    let wrong = || misused(format!("{name} '{text}' is no [ADDRESS:]PORT"));
     let (host, ports) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or_else(wrong)?;
@@ -141,14 +191,15 @@ fn address(text: &str) -> Result<Address, Outcome> {
         None | Some("" | "*") => Ipv4Addr::UNSPECIFIED.into(),
         Some(host) => host.parse().map_err(|_| wrong())?,
     };
-    let port = match ports.split_once(':') {
-        None => ports.parse::<u16>().map_err(|_| wrong())?,
-        Some((clear, tls)) if clear.parse::<u16>().is_ok() && tls.parse::<u16>().is_ok() => {
-            return Err(misused(format!("-L '{text}' asks for TLS on port {tls}: TLS and QUIC are not supported yet")));
-        }
-        Some(_) => return Err(wrong()),
+    let (clear, secure) = match ports.split_once(':') {
+        None => (ports, None),
+        Some((clear, secure)) => (clear, Some(secure)),
     };
-    Ok(Address::Inet(SocketAddr::new(host, port)))
+    let at = |port: &str| {
+        let port = port.parse::<u16>().map_err(|_| wrong())?;
+        Ok(Address::Inet(SocketAddr::new(host, port)))
+    };
+    Ok((at(clear)?, secure.map(at).transpose()?))
 }
 
 #[cfg(test)]
@@ -170,21 +221,31 @@ mod tests {
             ("[]:80", "0.0.0.0:80"),
         ] {
             let expected = Address::Inet(expected.parse().unwrap());
-            assert_eq!(address(text), Ok(expected), "{text}");
+            assert_eq!(address("-L", text), Ok((expected, None)), "{text}");
         }
+    }
+
+    fn at(text: &str) -> Address {
+        Address::Inet(text.parse().unwrap())
     }
 
     #[test]
     fn a_command_line_is_read() {
         let expected = Settings {
-            listen: vec![address("80").unwrap(), address("[::1]:81").unwrap()],
+            listen: vec![at("0.0.0.0:80"), at("[::1]:81"), at("127.0.0.1:82")],
+            secure: vec![at("127.0.0.1:443"), at("0.0.0.0:444")],
+            certificate: Some("/c".into()),
+            key: Some("/k".into()),
+            kind: Kind::Rsa(2048),
             daemon: true,
             pid_file: Some("/run/o".into()),
             threads: Some(3),
             most: Some(100),
             datagrams: true,
         };
-        assert_eq!(read("-L 80 -D --datagrams -p /run/o --threads=3 -L [::1]:81 -n 100"), Ok(Command::Serve(expected)));
+        let line = "-L 80 -D --datagrams -p /run/o --threads=3 -L [::1]:81 -n 100 -L 127.0.0.1:82:443 --tls 444 --cert /c \
+                    --key /k -b 2048";
+        assert_eq!(read(line), Ok(Command::Serve(expected)));
         assert_eq!(read("-L 80 --help nonsense"), Ok(Command::Help));
     }
 
@@ -200,8 +261,10 @@ mod tests {
             ("-L [::1:80", "-L '[::1:80' is no [ADDRESS:]PORT"),
             ("-L ::1:80", "-L '::1:80' is no [ADDRESS:]PORT"),
             ("-L 80:81:x", "-L '80:81:x' is no [ADDRESS:]PORT"),
-            ("-L :80:81", "-L ':80:81' asks for TLS on port 81: TLS and QUIC are not supported yet"),
-            ("-L [::1]:80:81", "-L '[::1]:80:81' asks for TLS on port 81: TLS and QUIC are not supported yet"),
+            ("-L 80 --tls :81:82", "--tls ':81:82' is no [ADDRESS:]PORT"),
+            ("-L 80 --key k", "--key needs --cert"),
+            ("-L 80 -c P-521", "-c 'P-521' is neither P-256 nor P-384"),
+            ("-L 80 -b 1024", "-b '1024' is none of 2048, 3072 and 4096"),
             ("-L 80 -n 0", "-n '0' is no number from 1 on"),
             ("-L 80 --threads 0", "--threads '0' is no number from 1 to 1024"),
             ("-L 80 --threads=many", "--threads 'many' is no number from 1 to 1024"),

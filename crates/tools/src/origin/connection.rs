@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::Buffer;
+use conn::transport::Transport;
 use rt::Timer;
-use rt::net::{Hangup, Stream};
+use rt::net::Hangup;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{self, Fields};
 
@@ -32,16 +33,31 @@ const LINGER: (Duration, u64) = (Duration::from_secs(5), 1 << 20);
 const SMALL: usize = 4096;
 
 /// Serves a connection to its end.
-pub async fn serve(worker: Rc<Worker>, stream: Stream) {
+pub async fn serve(worker: Rc<Worker>, mut stream: Transport) {
+    if stream.is_tls() && rt::boxed(shake(&mut stream)).await.is_none() {
+        return;
+    }
     let (input, output) = (Buffer::empty(), Buffer::empty());
     let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader: Reader::default() };
     connection.run().await;
 }
 
+/// Shakes hands; `None`: it did not come to that.
+async fn shake(stream: &mut Transport) -> Option<()> {
+    let mut timer = Timer::new();
+    timer.arm(Some(rt::now() + HEAD));
+    stream.begin_tls(&[]);
+    poll_fn(|context| match stream.poll_handshake(context) {
+        Poll::Ready(shaken) => Poll::Ready(shaken.ok()),
+        Poll::Pending => timer.poll_expired(context).map(|()| None),
+    })
+    .await
+}
+
 /// A connection and what it has read and has to write.
 struct Connection {
     worker: Rc<Worker>,
-    stream: Stream,
+    stream: Transport,
     input: Buffer,
     output: Buffer,
     timer: Timer,

@@ -7,6 +7,7 @@ mod answer;
 mod arguments;
 mod body;
 mod capacity;
+pub mod certificate;
 mod connection;
 pub mod parameters;
 mod pattern;

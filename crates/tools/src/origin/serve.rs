@@ -15,6 +15,7 @@ use rt::{Class, Signal};
 
 use super::arguments::Settings;
 use super::capacity::Place;
+use super::certificate::{self, Origin};
 use super::worker::{Shared, Worker};
 use crate::Outcome;
 
@@ -33,13 +34,10 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Serves until a signal ends it.
 pub fn run(settings: &Settings) -> Outcome {
-    let mut sockets = Vec::new();
-    for address in &settings.listen {
-        match listen(address) {
-            Ok(socket) => sockets.push(socket),
-            Err(error) => return Outcome::Failed(format!("cannot listen on {address}: {error}")),
-        }
-    }
+    let sockets = match open(settings) {
+        Ok(sockets) => sockets,
+        Err(why) => return Outcome::Failed(why),
+    };
     let datagrams = match datagram_sockets(settings, &sockets) {
         Ok(datagrams) => datagrams,
         Err(why) => return Outcome::Failed(why),
@@ -51,9 +49,10 @@ pub fn run(settings: &Settings) -> Outcome {
     if let Err(error) = rt::signal::handle_signals(&SIGNALS) {
         return Outcome::Failed(format!("cannot handle signals: {error}"));
     }
-    for socket in &sockets {
+    for Listening { socket, tls } in &sockets {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         // The address may not have been chosen by the user.
-        let _ = writeln!(io::stdout().lock(), "Listening on http://{}/", socket.local_address());
+        let _ = writeln!(io::stdout().lock(), "Listening on {scheme}://{}/", socket.local_address());
     }
     if let Some(path) = &settings.pid_file
         && let Err(error) = std::fs::write(path, format!("{}\n", rt::process::id()))
@@ -68,6 +67,25 @@ pub fn run(settings: &Settings) -> Outcome {
     }
 }
 
+/// Opens every address.
+fn open(settings: &Settings) -> Result<Vec<Listening>, String> {
+    let mut offer = None;
+    if !settings.secure.is_empty() {
+        let from = match &settings.certificate {
+            Some(path) => Origin::Files(path, settings.key.as_deref()),
+            None => Origin::Made(settings.kind),
+        };
+        offer = Some(certificate::offer(from)?);
+    }
+    let clear = settings.listen.iter().map(|address| (address, None));
+    let secure = settings.secure.iter().map(|address| (address, offer.clone()));
+    let open = |(address, tls): (&Address, _)| match listen(address) {
+        Ok(socket) => Ok(Listening { socket, tls }),
+        Err(error) => Err(format!("cannot listen on {address}: {error}")),
+    };
+    clear.chain(secure).map(open).collect()
+}
+
 fn listen(address: &Address) -> io::Result<Arc<ListeningSocket>> {
     // The acknowledgement of a request travels with its answer: a packet less for each connection.
     let options = BindOptions { backlog: BACKLOG, reuse_port: true, no_quick_ack: true, ..BindOptions::default() };
@@ -75,10 +93,10 @@ fn listen(address: &Address) -> io::Result<Arc<ListeningSocket>> {
 }
 
 /// A socket for datagrams at every address that is listened on, where they are wanted.
-fn datagram_sockets(settings: &Settings, listening: &[Arc<ListeningSocket>]) -> Result<Vec<Datagram>, String> {
+fn datagram_sockets(settings: &Settings, listening: &[Listening]) -> Result<Vec<Datagram>, String> {
     let wanted = if settings.datagrams { listening } else { &[] };
-    let bind = |socket: &Arc<ListeningSocket>| {
-        let address = socket.local_address();
+    let bind = |listening: &Listening| {
+        let address = listening.socket.local_address();
         Datagram::bind(address).map_err(|error| format!("cannot take datagrams at {address}: {error}"))
     };
     wanted.iter().map(bind).collect()
@@ -90,7 +108,7 @@ fn processors() -> u16 {
 
 /// How many connections there may be: as many as asked for, and as there are descriptors for.
 fn connections(settings: &Settings, workers: usize) -> usize {
-    let others = OTHER_DESCRIPTORS + 4 * workers as u64 + settings.listen.len() as u64;
+    let others = OTHER_DESCRIPTORS + 4 * workers as u64 + (settings.listen.len() + settings.secure.len()) as u64;
     let (_, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
     let wanted = settings.most.unwrap_or(u64::MAX);
     let limit = rt::process::raise_descriptor_limit(wanted.saturating_add(others).min(hard));
@@ -106,11 +124,27 @@ fn start(service: Service) -> io::Result<()> {
     rt::run(&config, service.into_main())
 }
 
+/// An address that is listened on.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    /// Its socket.
+    pub socket: Arc<ListeningSocket>,
+    /// What it offers by TLS; `None`: bytes go in clear.
+    pub tls: Option<Arc<tls::Server>>,
+}
+
+impl From<ListeningSocket> for Listening {
+    /// An address in clear.
+    fn from(socket: ListeningSocket) -> Self {
+        Self { socket: Arc::new(socket), tls: None }
+    }
+}
+
 /// An origin that has not started to serve.
 #[derive(Debug)]
 pub struct Service {
     /// Where it listens.
-    pub sockets: Vec<Arc<ListeningSocket>>,
+    pub sockets: Vec<Listening>,
     /// Where datagrams are taken and forgotten: on the first worker.
     pub datagrams: Vec<Datagram>,
     /// Workers of the runtime that it is to run on.
@@ -152,7 +186,7 @@ impl Service {
 }
 
 /// The sockets for one worker. Nothing is left behind when the last one has come: a socket closes when no worker has it.
-fn take(sockets: &Mutex<(usize, Vec<Arc<ListeningSocket>>)>) -> Vec<Arc<ListeningSocket>> {
+fn take(sockets: &Mutex<(usize, Vec<Listening>)>) -> Vec<Listening> {
     let mut held = sockets.lock().unwrap_or_else(PoisonError::into_inner);
     held.0 = held.0.saturating_sub(1);
     if held.0 == 0 { std::mem::take(&mut held.1) } else { held.1.clone() }
@@ -188,26 +222,26 @@ async fn wait_for_signals(worker: &Rc<Worker>, at_end: fn()) {
 }
 
 /// Accepts from every socket on the current worker.
-fn accept(worker: &Rc<Worker>, sockets: Vec<Arc<ListeningSocket>>) {
-    for socket in sockets {
+fn accept(worker: &Rc<Worker>, sockets: Vec<Listening>) {
+    for Listening { socket, tls } in sockets {
         let Some(accepting) = worker.shared.accepting.take() else { return };
         let worker = Rc::clone(worker);
         rt::spawn(Class::Normal, 0, async move {
             let _accepting = accepting;
             let _watch = worker.watch_stop().await;
             if let Ok(mut listener) = Listener::new(socket) {
-                accept_until_stop(&worker, &mut listener).await;
+                accept_until_stop(&worker, &mut listener, tls.as_ref()).await;
             }
         });
     }
 }
 
-async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener) {
+async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, tls: Option<&Arc<tls::Server>>) {
     while acceptable(worker, listener).await {
         for _ in 0..BATCH {
             let Some(place) = place(worker, listener).await else { return };
             match listener.try_accept() {
-                Ok(Some((socket, _))) => worker.dispatch(socket, place),
+                Ok(Some((socket, _))) => worker.dispatch(socket, tls.cloned(), place),
                 Ok(None) => break,
                 Err(_) => {
                     // Established connections go on, the others wait in the backlog.
@@ -222,7 +256,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener) {
         }
         rt::yield_now().await;
     }
-    take_leftovers(worker, listener);
+    take_leftovers(worker, listener, tls);
 }
 
 /// Ready with true when a connection waits, with false when the process is to stop.
@@ -254,7 +288,7 @@ async fn place(worker: &Worker, listener: &mut Listener) -> Option<Place> {
 }
 
 /// Serves clients that have connected by the time of the stop: closing the socket would reset them.
-fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener) {
+fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener, tls: Option<&Arc<tls::Server>>) {
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();
     if listener.resume().is_err() {
@@ -263,7 +297,7 @@ fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener) {
     for _ in 0..BACKLOG {
         let Some(place) = worker.shared.capacity.take() else { return };
         match listener.try_accept() {
-            Ok(Some((socket, _))) => worker.dispatch(socket, place),
+            Ok(Some((socket, _))) => worker.dispatch(socket, tls.cloned(), place),
             Ok(None) | Err(_) => return,
         }
     }

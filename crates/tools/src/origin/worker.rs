@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use base::{Key, Slab};
-use rt::net::{OwnedSocket, Stream};
+use conn::transport;
+use rt::net::OwnedSocket;
 use rt::{Class, LoadGuard};
 use wire::http::Head;
 
@@ -85,28 +86,32 @@ impl Worker {
     }
 
     /// Serves a connection on this worker, or on the one that has least to do when that is much less.
-    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, place: Place) {
+    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, place: Place) {
         let here = rt::worker();
         let workers = rt::workers();
         if workers == 1 {
-            return self.serve(socket, (place, None));
+            return self.serve(socket, tls, (place, None));
         }
         let idlest = (0..workers as rt::WorkerId).min_by_key(|worker| rt::load_of(*worker)).unwrap_or(here);
         let chosen = if rt::load_of(idlest).saturating_add(UNEVEN) < rt::load() { idlest } else { here };
         let held = (place, Some(LoadGuard::on(chosen)));
         if chosen == here {
-            self.serve(socket, held);
+            self.serve(socket, tls, held);
         } else {
-            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, held))));
+            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, tls, held))));
         }
     }
 
-    fn serve(self: &Rc<Self>, socket: OwnedSocket, held: (Place, Option<LoadGuard>)) {
+    fn serve(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, held: (Place, Option<LoadGuard>)) {
         let worker = Rc::clone(self);
         rt::spawn(Class::Normal, 0, async move {
             let _held = held;
             let _watch = worker.watch_stop().await;
-            connection::serve(worker, Stream::adopt(socket)).await;
+            let transport = match tls {
+                None => transport::accept(socket),
+                Some(server) => transport::accept_tls(socket, &server),
+            };
+            connection::serve(worker, transport).await;
         });
     }
 }

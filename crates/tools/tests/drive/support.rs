@@ -10,7 +10,7 @@ use std::time::Duration;
 use testkit::{Peer, Scope, Service, sleep};
 use weir_tools::Outcome;
 use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
-use weir_tools::load::plan::{Output, Pace, Plan, Target};
+use weir_tools::load::plan::{Output, Pace, Plan, Target, Tls};
 use weir_tools::load::show::{Second, Show};
 use weir_tools::load::tally::Tally;
 
@@ -31,6 +31,7 @@ pub fn target(address: &str, path: &str, weight: u32) -> Target {
     Target {
         url: format!("http://{address}{path}"),
         address: address.parse().unwrap(),
+        secure: None,
         weight,
         request: format!("{head}\r\n").into_bytes(),
         last_request: format!("{head}Connection: close\r\n\r\n").into_bytes(),
@@ -55,6 +56,8 @@ pub fn plan() -> Plan {
         stop_on_error: false,
         first_untimed: false,
         send_with_handshake: false,
+        streams: None,
+        tls: Tls::default(),
         overhead: None,
         output: Output::default(),
     }

@@ -264,7 +264,7 @@ fn command_lines_that_cannot_be_served_end_with_one_line() {
     for (arguments, status, message) in [
         ("origin", 2, "nowhere to listen: -L [ADDRESS:]PORT is missing"),
         ("origin -L 80:81:82", 2, "-L '80:81:82' is no [ADDRESS:]PORT"),
-        ("origin -L :8080:8443", 2, "-L ':8080:8443' asks for TLS on port 8443: TLS and QUIC are not supported yet"),
+        ("origin --tls 80 --cert /nonexistent/c.pem", 1, "cannot read /nonexistent/c.pem: No such file"),
         ("origin -L 8080 -G x", 2, "option '-G' of haterm is not supported: "),
         ("origin -L 8080 --quic-bind-opts x", 2, "option '--quic-bind-opts' of haterm is not supported: "),
         ("origin -L 8080 --nonsense", 2, "unknown option '--nonsense'"),

@@ -1,7 +1,6 @@
 //! One connection of the load after another: connects, sends, takes answers, closes, and counts each step. Must never
 //! decide how fast the whole goes.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,10 +10,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::Moment;
-use rt::net::{ConnectOptions, Connecting, Hangup, Stream};
+use conn::transport::{Opening, Transport};
+use rt::net::Hangup;
 
 use super::answer::{Answer, Step};
 use super::course::{Course, Lane, Place};
+use super::failure::{Failure, failure_of};
+use super::link::{Link, Open, Opener};
 use super::pacer::Pacer;
 use super::worker::{Alive, Phase, Reading, Worker};
 use crate::load::plan::Pace;
@@ -31,56 +33,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long a peer that was asked to close may take for that, before the connection is reset.
 const CLOSING_AT_MOST: Duration = Duration::from_secs(1);
-/// Requests longer than this may go in several segments: the last must not wait for an acknowledgement.
-const ONE_SEGMENT: usize = 1000;
-
-/// What ended a request, or the connection, before its answer was whole.
-#[derive(Debug)]
-enum Failure {
-    Connect(io::Error),
-    Timeout,
-    /// By an error, or by an end that came too early.
-    Reset(Option<io::Error>),
-    NoHttp,
-    /// The run was over.
-    Over,
-}
-
-/// A stream and what was asked over it.
-struct Link {
-    stream: Stream,
-    asked: u64,
-    /// Nothing was sent yet: the first write tells whether the connection came to be.
-    fresh: bool,
-    /// Counts the connection as open.
-    _open: Open,
-}
-
-struct Open(Rc<Worker>);
-
-impl Open {
-    fn new(worker: &Rc<Worker>) -> Self {
-        worker.open.set(worker.open.get() + 1);
-        Self(Rc::clone(worker))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.open.set(self.0.open.get() - 1);
-    }
-}
 
 /// What is known of one request.
 #[derive(Clone, Copy, Default)]
-struct Times {
+pub(super) struct Times {
     /// What its times count from: when it was sent, or due.
-    begun: Option<Moment>,
-    first_byte: Option<Moment>,
-    last_byte: Option<Moment>,
-    received: u64,
+    pub(super) begun: Option<Moment>,
+    pub(super) first_byte: Option<Moment>,
+    pub(super) last_byte: Option<Moment>,
+    pub(super) received: u64,
     /// A part of it was sent.
-    sent: bool,
+    pub(super) sent: bool,
 }
 
 /// A request under way.
@@ -113,7 +76,7 @@ enum Then {
 impl Exchange<'_> {
     /// Has the kernel not wake the task before there is much of a long body, or its rest. `patient`: it is not measured how long
     /// nothing came.
-    fn wait_for_much(&mut self, stream: &mut Stream, patient: bool) {
+    fn wait_for_much(&mut self, stream: &mut Transport, patient: bool) {
         let left = match self.step {
             Step::Drop(left) => left,
             // A line between chunks, or a head: each byte counts.
@@ -128,25 +91,19 @@ impl Exchange<'_> {
     }
 }
 
-impl Link {
-    /// Whether the peer has closed the connection while it was idle, or sent bytes that were not asked for.
-    fn is_spent(&mut self) -> bool {
-        !self.fresh && !self.stream.is_clean()
-    }
-}
-
 /// One place in the run, which has one connection at a time.
 pub(super) struct Client {
-    worker: Rc<Worker>,
-    course: Arc<Course>,
-    lane: usize,
+    pub(super) worker: Rc<Worker>,
+    pub(super) course: Arc<Course>,
+    pub(super) lane: usize,
     reference: bool,
     /// Its number at the lane's pacer.
-    number: usize,
+    pub(super) number: usize,
+    opener: Opener,
     answer: Answer,
     /// When the last answer was whole.
     answered: Option<Moment>,
-    timer: rt::Timer,
+    pub(super) timer: rt::Timer,
     pause: Duration,
 }
 
@@ -159,7 +116,9 @@ pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: Place) {
         && (place.begins.is_zero() || worker.idle_until(begins).await)
     {
         let number = worker.pacer(place.lane).map_or(0, Pacer::join);
+        let secure = worker.secure(place.lane);
         let mut client = Client {
+            opener: Opener::new(&course, lane, secure),
             course: Arc::clone(&course),
             worker,
             lane: place.lane,
@@ -170,7 +129,11 @@ pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: Place) {
             timer: rt::Timer::new(),
             pause: FIRST_PAUSE,
         };
-        client.run(lane).await;
+        if course.plan.tls.handshakes {
+            client.shake_hands(lane).await;
+        } else {
+            client.run(lane).await;
+        }
     }
     drop(alive);
 }
@@ -201,7 +164,7 @@ impl Client {
             };
             if let Some(open) = &mut link {
                 let Some(mut exchange) = self.begin(lane, open.asked + 1 >= limit, since) else { return };
-                let result = poll_fn(|context| self.poll_exchange(context, open, &mut exchange)).await;
+                let result = poll_fn(|context| self.poll_exchange(context, lane, open, &mut exchange)).await;
                 let then = self.conclude(lane, open, &exchange, result);
                 if !matches!(then, Then::UseOn) {
                     self.part_from(link.take(), &then).await;
@@ -213,6 +176,60 @@ impl Client {
                 self.worker.idle_until(rt::now() + think).await;
             }
         }
+    }
+
+    /// Makes connections that shake hands and end.
+    async fn shake_hands(&mut self, lane: &Lane) {
+        let think = self.course.plan.think;
+        let paced = self.worker.pacer(self.lane).is_some();
+        while self.worker.phase() == Phase::Running && (self.reference || self.worker.take_request()) {
+            let due = if paced { self.await_turn().await } else { Some(Moment::ZERO) };
+            let Some(due) = due else { return };
+            let begun = if matches!(lane.pace, Pace::Constant(_)) { due } else { rt::read_clock() };
+            let Some(mut link) = self.open(lane).await else {
+                self.return_request();
+                continue;
+            };
+            let mut times = Times { begun: Some(begun), ..Times::default() };
+            match self.shake(lane, &mut link).await {
+                Ok(()) => {
+                    self.connected();
+                    times.last_byte = Some(rt::read_clock());
+                    self.count_answer(0, &times, true);
+                    self.end_in_order(link).await;
+                }
+                Err(failure) => {
+                    self.count_failure(&failure, lane, &times);
+                    self.return_request();
+                    if matches!(failure, Failure::Connect(_)) {
+                        drop(link);
+                        self.pause_after_failure().await;
+                    }
+                }
+            }
+            if !think.is_zero() && !self.reference && self.worker.phase() == Phase::Running {
+                self.worker.idle_until(rt::now() + think).await;
+            }
+        }
+    }
+
+    /// Says the end of a connection, and reads what the peer says until its own: sessions to resume, where it gives any.
+    async fn end_in_order(&mut self, mut link: Link) {
+        if link.transport.shutdown_write().is_err() {
+            return;
+        }
+        self.timer.arm(Some(rt::now() + CLOSING_AT_MOST));
+        poll_fn(|context| {
+            loop {
+                match link.transport.poll_discard(context, MOST_DROPPED as usize) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return self.poll_patience(context, true).map(drop),
+                }
+            }
+        })
+        .await;
+        self.timer.arm(None);
     }
 
     async fn part_from(&mut self, link: Option<Link>, then: &Then) {
@@ -227,7 +244,7 @@ impl Client {
     }
 
     /// Waits until the lane's pace lets this connection send; `None` when the run ends before.
-    async fn await_turn(&self) -> Option<Moment> {
+    pub(super) async fn await_turn(&self) -> Option<Moment> {
         let pacer = self.worker.pacer(self.lane)?;
         poll_fn(|context| match pacer.poll_turn(context, self.number) {
             Poll::Ready(due) => Poll::Ready(Some(due)),
@@ -251,16 +268,17 @@ impl Client {
     fn poll_exchange(
         &mut self,
         context: &mut Context<'_>,
+        lane: &Lane,
         link: &mut Link,
         exchange: &mut Exchange<'_>,
     ) -> Poll<Result<bool, Failure>> {
         if !exchange.asked {
-            ready!(self.poll_send(context, link, exchange))?;
+            ready!(self.poll_send(context, lane, link, exchange))?;
             exchange.asked = true;
             link.asked += 1;
             self.arm();
         }
-        ready!(self.poll_receive(context, &mut link.stream, exchange))?;
+        ready!(self.poll_receive(context, &mut link.transport, exchange))?;
         let whole = exchange.sent == exchange.bytes.len();
         Poll::Ready(Ok(whole && (exchange.closing || self.answer.keeps_alive())))
     }
@@ -270,7 +288,7 @@ impl Client {
         let times = &exchange.times;
         match result {
             Ok(usable) => {
-                self.count_answer(times, link.asked > 1 || !self.course.plan.first_untimed);
+                self.count_answer(self.answer.status(), times, link.asked > 1 || !self.course.plan.first_untimed);
                 self.answered = times.last_byte;
                 match (usable, exchange.closing) {
                     (true, false) => Then::UseOn,
@@ -290,10 +308,10 @@ impl Client {
     }
 
     /// Begins a connection; `None`, and counted, when that fails at once.
-    async fn open(&mut self, lane: &Lane) -> Option<Link> {
-        let begun = self.begin_connection(lane).and_then(Connecting::into_stream);
-        match begun {
-            Ok(stream) => Some(Link { stream, asked: 0, fresh: true, _open: Open::new(&self.worker) }),
+    pub(super) async fn open(&mut self, lane: &Lane) -> Option<Link> {
+        let begun = self.begin_connection(lane).and_then(Opening::into_transport);
+        match begun.and_then(|transport| self.opener.link(lane, transport, true, Open::new(&self.worker))) {
+            Ok(link) => Some(link),
             Err(error) => {
                 self.count_failure(&Failure::Connect(error), lane, &Times::default());
                 self.pause_after_failure().await;
@@ -316,11 +334,20 @@ impl Client {
             }
             Err(error) => Err(Failure::Connect(error)),
         };
+        let connected = match connected {
+            Ok(mut transport) => {
+                transport.register();
+                match self.opener.link(lane, transport, false, open) {
+                    Ok(mut link) => self.shake(lane, &mut link).await.map(|()| link),
+                    Err(error) => Err(Failure::Connect(error)),
+                }
+            }
+            Err(failure) => Err(failure),
+        };
         match connected {
-            Ok(mut stream) => {
-                stream.register();
+            Ok(link) => {
                 self.connected();
-                Some(Link { stream, asked: 0, fresh: false, _open: open })
+                Some(link)
             }
             Err(failure) => {
                 self.count_failure(&failure, lane, &Times::default());
@@ -330,24 +357,28 @@ impl Client {
         }
     }
 
-    fn begin_connection(&self, lane: &Lane) -> io::Result<Connecting> {
-        let options = ConnectOptions {
-            nodelay: lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
-            delay_acknowledgement: self.course.plan.send_with_handshake,
-            ..ConnectOptions::default()
-        };
+    /// Shakes hands on a connection, where that is to be done.
+    async fn shake(&mut self, lane: &Lane, link: &mut Link) -> Result<(), Failure> {
+        self.arm();
+        poll_fn(|context| match link.poll_shaken(context, &self.worker, lane) {
+            Poll::Ready(shaken) => Poll::Ready(shaken),
+            Poll::Pending => self.poll_patience(context, false).map(Err),
+        })
+        .await
+    }
+
+    fn begin_connection(&self, lane: &Lane) -> io::Result<Opening> {
         if !self.reference {
             self.worker.tally.borrow_mut().connections += 1;
         }
-        Stream::connect(&lane.address, &options)
+        self.opener.connect(lane)
     }
 
     /// Counts a whole answer.
-    fn count_answer(&self, times: &Times, timed: bool) {
+    pub(super) fn count_answer(&self, status: u16, times: &Times, timed: bool) {
         let ended = times.last_byte.unwrap_or_else(rt::read_clock);
         let since = |moment: Moment| nanos_since(moment, times.begun);
         let tally = &mut *self.worker.tally.borrow_mut();
-        let status = self.answer.status();
         tally.errors.status += u64::from(status >= 400);
         if self.reference {
             return tally.reference.record(since(ended));
@@ -360,7 +391,7 @@ impl Client {
         }
     }
 
-    fn count_received(&self, bytes: u64) {
+    pub(super) fn count_received(&self, bytes: u64) {
         if !self.reference {
             self.worker.tally.borrow_mut().received += bytes;
         }
@@ -370,11 +401,16 @@ impl Client {
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
+        lane: &Lane,
         link: &mut Link,
         exchange: &mut Exchange<'_>,
     ) -> Poll<Result<(), Failure>> {
+        match link.poll_shaken(context, &self.worker, lane) {
+            Poll::Ready(shaken) => shaken?,
+            Poll::Pending => return self.poll_patience(context, false).map(Err),
+        }
         while let rest @ [_, ..] = exchange.bytes.get(exchange.sent..).unwrap_or_default() {
-            let count = match link.stream.poll_write_slices(context, &[IoSlice::new(rest)], false) {
+            let count = match link.transport.poll_write_slices(context, &[IoSlice::new(rest)], false) {
                 Poll::Ready(Ok(count)) => count,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(failure_of(error, link.fresh))),
                 Poll::Pending if self.is_answered_early(context, link) => return Poll::Ready(Ok(())),
@@ -394,10 +430,10 @@ impl Client {
     /// Whether a peer that takes no more of a request has something to say.
     #[cold]
     fn is_answered_early(&self, context: &mut Context<'_>, link: &mut Link) -> bool {
-        !link.fresh && link.stream.poll_readable(context).is_ready() && link.stream.has_input()
+        !link.fresh && link.transport.poll_readable(context).is_ready() && link.transport.has_input()
     }
 
-    fn connected(&mut self) {
+    pub(super) fn connected(&mut self) {
         self.pause = FIRST_PAUSE;
         self.course.note_connected();
     }
@@ -406,7 +442,7 @@ impl Client {
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
-        stream: &mut Stream,
+        stream: &mut Transport,
         exchange: &mut Exchange<'_>,
     ) -> Poll<Result<(), Failure>> {
         loop {
@@ -425,7 +461,7 @@ impl Client {
     fn poll_take(
         &mut self,
         context: &mut Context<'_>,
-        stream: &mut Stream,
+        stream: &mut Transport,
         exchange: &mut Exchange<'_>,
     ) -> Poll<Result<Step, Failure>> {
         let Reading { buffer, scratch } = &mut *self.worker.reading.borrow_mut();
@@ -465,14 +501,14 @@ impl Client {
     }
 
     /// The next I/O begins: it has so much time.
-    fn arm(&mut self) {
+    pub(super) fn arm(&mut self) {
         if let Some(timeout) = self.course.plan.timeout {
             self.timer.arm(Some(rt::now() + timeout));
         }
     }
 
     /// Ready when there is no more waiting; what was not sent when the run ends is given up.
-    fn poll_patience(&mut self, context: &mut Context<'_>, sent: bool) -> Poll<Failure> {
+    pub(super) fn poll_patience(&mut self, context: &mut Context<'_>, sent: bool) -> Poll<Failure> {
         let phase = self.worker.phase();
         if phase == Phase::Over || (!sent && phase != Phase::Running) {
             return Poll::Ready(Failure::Over);
@@ -484,43 +520,43 @@ impl Client {
     async fn await_close(&mut self, mut link: Link) {
         self.timer.arm(Some(rt::now() + CLOSING_AT_MOST));
         let closed = poll_fn(|context| {
-            if let Poll::Ready(hangup) = link.stream.poll_hangup(context) {
+            if let Poll::Ready(hangup) = link.transport.poll_hangup(context) {
                 return Poll::Ready(hangup == Hangup::PeerClosed);
             }
             self.poll_patience(context, true).map(|_| false)
         });
         if !closed.await {
             // It keeps the connection: an orderly close would cost a port for a minute.
-            let _ = link.stream.set_linger_zero();
+            let _ = link.transport.set_linger_zero();
         }
         self.timer.arm(None);
     }
 
-    async fn pause_after_failure(&mut self) {
+    pub(super) async fn pause_after_failure(&mut self) {
         let pause = self.pause;
         self.pause = (pause * 2).min(LONGEST_PAUSE);
         self.worker.idle_until(rt::now() + pause).await;
     }
 
-    fn return_request(&self) {
+    pub(super) fn return_request(&self) {
         if !self.reference {
             self.worker.return_request();
         }
     }
 
-    fn count_failure(&self, failure: &Failure, lane: &Lane, times: &Times) {
+    pub(super) fn count_failure(&self, failure: &Failure, lane: &Lane, times: &Times) {
         let tally = &mut *self.worker.tally.borrow_mut();
         match failure {
             Failure::Connect(_) => tally.errors.connect += 1,
             Failure::Timeout => tally.errors.timeout += 1,
             Failure::Reset(_) => tally.errors.reset += 1,
-            Failure::NoHttp => tally.errors.protocol += 1,
+            Failure::NoHttp | Failure::NoH2 => tally.errors.protocol += 1,
             Failure::Over if times.sent => return self.count_unanswered(tally, times),
             Failure::Over => return,
         }
         let stops = self.course.plan.stop_on_error;
         let unreached = match failure {
-            Failure::Connect(_) => true,
+            Failure::Connect(_) | Failure::NoH2 => true,
             Failure::Timeout => !times.sent,
             _ => false,
         };
@@ -546,25 +582,4 @@ impl Client {
 
 fn nanos_since(moment: Moment, begun: Option<Moment>) -> u64 {
     moment.as_nanos().saturating_sub(begun.unwrap_or(moment).as_nanos())
-}
-
-/// A connection that was never used fails to connect, unless the peer took it and threw it away.
-fn failure_of(error: io::Error, fresh: bool) -> Failure {
-    let thrown_away = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
-    if fresh && !thrown_away.contains(&error.kind()) { Failure::Connect(error) } else { Failure::Reset(Some(error)) }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-                write!(f, "no source port is free: {error}")
-            }
-            Self::Connect(error) | Self::Reset(Some(error)) => write!(f, "{error}"),
-            Self::Reset(None) => f.write_str("closed before the answer was complete"),
-            Self::Timeout => f.write_str("nothing came in time"),
-            Self::NoHttp => f.write_str("the answer is no HTTP"),
-            Self::Over => f.write_str("the run was over"),
-        }
-    }
 }

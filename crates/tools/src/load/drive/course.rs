@@ -34,6 +34,10 @@ pub(super) struct Course {
 pub(super) struct Lane {
     pub(super) address: Address,
     pub(super) requests: Vec<Request>,
+    /// The name that TLS asks for; `None`: bytes go in clear.
+    pub(super) secure: Option<String>,
+    /// Requests at a time on each connection of HTTP/2; `None`: HTTP/1.
+    pub(super) streams: Option<u32>,
     pub(super) connections: u32,
     /// How fast requests begin, over all workers.
     pub(super) pace: Pace,
@@ -63,6 +67,9 @@ pub(super) struct Place {
 impl Course {
     pub(super) fn new(plan: Plan) -> Result<Self, String> {
         let lanes = lay_out(&plan)?;
+        if lanes.iter().any(|lane| lane.secure.is_some()) {
+            tls::Client::new(plan.tls_settings())?;
+        }
         let workers = usize::try_from(plan.threads).unwrap_or(1).max(1);
         Ok(Self {
             lanes,
@@ -152,17 +159,14 @@ impl Course {
     }
 }
 
-/// One lane for each address, and one more for the reference client at each address that it reaches.
+/// One lane for each address, in clear and by TLS, and one more for the reference client at each that it reaches.
 fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
-        let address = Address::Inet(target.address);
-        let request = request_of(number, target);
-        match lanes.iter_mut().find(|lane| lane.address == address) {
-            Some(lane) => lane.requests.push(request),
-            None => {
-                lanes.push(Lane { address, requests: vec![request], connections: 0, pace: plan.pace, reference: false })
-            }
+        let lane = lane_of(plan, number, target, plan.pace);
+        match lanes.iter_mut().find(|other| other.reaches(&lane)) {
+            Some(same) => same.requests.extend(lane.requests),
+            None => lanes.push(lane),
         }
     }
     if lanes.is_empty() {
@@ -171,15 +175,10 @@ fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     let mut beside = Vec::new();
     if let Some(reference) = plan.reference {
         for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
-            let address = Address::Inet(target.address);
-            let lane = Lane {
-                address: address.clone(),
-                requests: vec![request_of(number, target)],
-                connections: 0,
-                pace: Pace::Constant(reference.rate),
-                reference: true,
-            };
-            match beside.iter_mut().find(|lane: &&mut Lane| lane.address == address) {
+            let streams = plan.streams.map(|_| 1);
+            let lane = lane_of(plan, number, target, Pace::Constant(reference.rate));
+            let lane = Lane { reference: true, streams, ..lane };
+            match beside.iter_mut().find(|other: &&mut Lane| other.reaches(&lane)) {
                 Some(same) => same.requests.extend(lane.requests),
                 None => beside.push(lane),
             }
@@ -220,6 +219,25 @@ fn share_out(lanes: &mut [Lane], connections: u32) {
     remainders.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     for (_, number) in remainders.into_iter().cycle().take(usize::try_from(left).unwrap_or(0)) {
         lanes[number].connections += 1;
+    }
+}
+
+fn lane_of(plan: &Plan, number: usize, target: &Target, pace: Pace) -> Lane {
+    Lane {
+        address: Address::Inet(target.address),
+        secure: target.secure.clone(),
+        streams: plan.streams,
+        requests: vec![request_of(number, target)],
+        connections: 0,
+        pace,
+        reference: false,
+    }
+}
+
+impl Lane {
+    /// Whether both take the same connections.
+    fn reaches(&self, other: &Self) -> bool {
+        self.address == other.address && self.secure == other.secure
     }
 }
 

@@ -4,7 +4,9 @@
 mod answer;
 mod client;
 mod course;
+mod failure;
 mod gather;
+mod link;
 mod pacer;
 mod schedule;
 mod worker;

@@ -54,6 +54,8 @@ pub(super) struct Worker {
     turns: RefCell<Vec<Turns>>,
     /// Who may send when, by lane; a lane that sends as fast as it is answered has none.
     pacers: Vec<Option<Pacer>>,
+    /// What connections by TLS use, by lane, where none resumes another's session.
+    secure: Vec<Option<Rc<tls::Client>>>,
 }
 
 /// The place that every read of this worker goes to, and what parsing needs.
@@ -91,6 +93,7 @@ impl Worker {
             budget: Cell::new(0),
             turns: RefCell::new(turns.collect()),
             pacers: pacers(course, places),
+            secure: course.lanes.iter().map(|lane| lane.secure.as_ref().and_then(|_| client(course))).collect(),
         }
     }
 
@@ -165,6 +168,12 @@ impl Worker {
     #[inline]
     pub(super) fn pacer(&self, lane: usize) -> Option<&Pacer> {
         self.pacers.get(lane)?.as_ref()
+    }
+
+    /// What a place of a lane uses for TLS. Sessions are resumed by the place that they were begun by.
+    pub(super) fn secure(&self, lane: usize) -> Option<Rc<tls::Client>> {
+        let common = self.secure.get(lane)?.as_ref()?;
+        if self.course.plan.tls.reuse { client(&self.course) } else { Some(Rc::clone(common)) }
     }
 
     /// Which of a lane's requests comes next.
@@ -322,6 +331,11 @@ impl Worker {
         })
         .await
     }
+}
+
+/// What connections by TLS use. The plan's settings were tried before the run began.
+fn client(course: &Course) -> Option<Rc<tls::Client>> {
+    tls::Client::new(course.plan.tls_settings()).ok().map(Rc::new)
 }
 
 /// The paces of this worker's connections: each worker has the part of the rate that it has of the connections.

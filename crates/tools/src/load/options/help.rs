@@ -10,7 +10,7 @@ NAME
 USAGE
     weir load [OPTIONS] URL [[OPTIONS] URL]...
 
-    A URL is [http://]HOST[:PORT][/PATH]. Numbers take k, m and g; times take us, ms, s, m, h and d.
+    A URL is [http[s]://]HOST[:PORT][/PATH]. Numbers take k, m and g; times take us, ms, s, m, h and d.
     Options and columns are h1load's; long options extend it.
 ";
 

@@ -11,7 +11,7 @@ mod value;
 pub use help::page;
 pub use table::{Group, OPTIONS, Row, Value};
 
-use super::plan::{Output, Pace, Place, Plan};
+use super::plan::{Output, Pace, Place, Plan, Tls};
 use super::target::{Body, Resolve, Url, Wanted, Wording, prepare};
 use crate::Outcome;
 use std::ffi::{OsStr, OsString};
@@ -47,6 +47,13 @@ pub(super) struct Draft {
     /// `-R` and `--constant`.
     at_most: Option<f64>,
     constant: Option<f64>,
+    /// `--h2`, and how many requests at a time (`--streams`).
+    h2: bool,
+    streams: Option<u32>,
+    /// `--sni`.
+    sni: Option<String>,
+    /// The last option about TLS.
+    of_tls: Option<&'static str>,
     /// The last option about requests that no URL has followed yet.
     waiting: Option<&'static str>,
 }
@@ -81,6 +88,9 @@ fn option<'a>(draft: &mut Draft, word: &OsStr, words: &mut impl Iterator<Item = 
             Some(words.next().ok_or_else(|| misused(format!("{} expects a value ({what})", row.name)))?)
         }
     };
+    if row.group == Group::Tls {
+        draft.of_tls = Some(row.name);
+    }
     if row.group == Group::Requests {
         draft.waiting = Some(row.name);
     }
@@ -124,6 +134,8 @@ impl Draft {
                 stop_on_error: false,
                 first_untimed: false,
                 send_with_handshake: false,
+                streams: None,
+                tls: Tls::default(),
                 overhead: None,
                 output: Output::default(),
             },
@@ -134,6 +146,10 @@ impl Draft {
             weight: None,
             at_most: None,
             constant: None,
+            h2: false,
+            streams: None,
+            sni: None,
+            of_tls: None,
             waiting: None,
         }
     }
@@ -186,9 +202,26 @@ impl Draft {
             (None, None) => Pace::AsFastAsAnswered,
         };
         places(&plan.output)?;
+        plan.streams = self.h2.then(|| self.streams.unwrap_or(1));
+        if self.streams.is_some() && !self.h2 {
+            return Err(misused(
+                "--streams needs --h2: a connection of HTTP/1 carries one request at a time".to_owned(),
+            ));
+        }
+        if plan.tls.handshakes && self.h2 {
+            return Err(misused("--handshakes and --h2 exclude each other: nothing is asked for".to_owned()));
+        }
+        let secure = |wanted: &Wanted| wanted.url.secure;
+        let wrong = if plan.tls.handshakes { !self.wanted.iter().all(secure) } else { !self.wanted.iter().any(secure) };
+        if let Some(name) = self.of_tls.filter(|_| wrong) {
+            return Err(misused(format!("{name} is for https:// URLs")));
+        }
         let mut size = 0;
         for wanted in &self.wanted {
-            let target = prepare(wanted, resolve)?;
+            let mut target = prepare(wanted, resolve)?;
+            if let Some(name) = self.sni.as_ref().filter(|_| target.secure.is_some()) {
+                target.secure = Some(name.clone());
+            }
             size += target.request.len();
             if size > LARGEST_REQUESTS {
                 return Err(misused(format!("the requests are larger than {LARGEST_REQUESTS} bytes together")));

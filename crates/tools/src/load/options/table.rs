@@ -6,11 +6,22 @@ use crate::Outcome;
 use crate::load::plan::{Place, Reference};
 use crate::load::target::{LARGEST_BODY, check_field, check_method, read_body};
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tls::pem::Wrong;
+use tls::provider::{Named, Version};
+use tls::verify::Authorities;
 
 /// Connections that a run may have.
 const MOST_CONNECTIONS: u64 = 1_000_000;
+/// Requests at a time that a connection of HTTP/2 may have.
+const MOST_STREAMS: u64 = 100_000;
+/// Bytes that a file of certificates may have.
+const LARGEST_AUTHORITIES: u64 = 16 << 20;
 /// Threads that a run may have.
 const MOST_THREADS: u64 = 1024;
 /// Requests that a limit may count.
@@ -47,7 +58,7 @@ pub enum Group {
     Requests,
     /// What is printed.
     Output,
-    /// Known, and refused until there is TLS.
+    /// How `https://` URLs are reached.
     Tls,
 }
 
@@ -57,7 +68,7 @@ impl Group {
         (Self::Load, "Load"),
         (Self::Requests, "Requests: each applies to the URLs after it, until it is repeated"),
         (Self::Output, "Output"),
-        (Self::Tls, "Not supported yet"),
+        (Self::Tls, "TLS: of https:// URLs"),
     ];
 }
 
@@ -97,15 +108,6 @@ macro_rules! switch {
         row($name, Value::None, Group::$group, $doc, |draft, _, _| {
             draft.$($field).+ = true;
             Ok(())
-        })
-    };
-}
-
-/// A row for an option that only TLS can honour.
-macro_rules! tls {
-    ($name:literal, $value:expr, $doc:literal) => {
-        row($name, $value, Group::Tls, $doc, |_, name, _| {
-            Err(misused(format!("TLS is not there yet: {name} cannot be honoured")))
         })
     };
 }
@@ -167,6 +169,15 @@ pub const OPTIONS: &[Row] = &[
         plan.think
     ),
     set!("-w", "TIME", Load, "timeout, in ms without a unit (no limit)", timeout, plan.timeout),
+    switch!("--h2", Load, "speaks HTTP/2: by ALPN over TLS, else by prior knowledge", h2),
+    set!(
+        "--streams",
+        "STREAMS",
+        Load,
+        "requests at a time on each connection of HTTP/2 (1)",
+        |text| count(text, 1, MOST_STREAMS).map(|number| Some(small(number))),
+        streams
+    ),
     switch!("-e", Load, "ends the run with the first failed connection", plan.stop_on_error),
     switch!("-F", Load, "sends the request with the last segment of the handshake", plan.send_with_handshake),
     row(
@@ -258,10 +269,50 @@ pub const OPTIONS: &[Row] = &[
         draft.plan.output.verbose = draft.plan.output.verbose.saturating_add(1);
         Ok(())
     }),
-    tls!("--cipher-list", Value::Needed("CIPHERS"), "ciphers up to TLS 1.2"),
-    tls!("--cipher-suites", Value::Needed("SUITES"), "cipher suites of TLS 1.3"),
-    tls!("--tls-reuse", Value::None, "resumes sessions"),
-    tls!("--tls-ver", Value::Needed("VERSION"), "the version of TLS"),
+    set!(
+        "--cipher-list",
+        "CIPHERS",
+        Tls,
+        "cipher suites of TLS 1.2, as OpenSSL names them",
+        |text| named(tls::provider::ciphers(text)),
+        plan.tls.algorithms.ciphers
+    ),
+    set!(
+        "--cipher-suites",
+        "SUITES",
+        Tls,
+        "cipher suites of TLS 1.3",
+        |text| named(tls::provider::ciphersuites(text)),
+        plan.tls.algorithms.ciphersuites
+    ),
+    set!(
+        "--tls-ver",
+        "VERSION",
+        Tls,
+        "the only version: TLS1.2 or TLS1.3 (both)",
+        version,
+        plan.tls.algorithms.versions
+    ),
+    switch!("--tls-reuse", Tls, "resumes sessions, each connection that of the one before", plan.tls.reuse),
+    switch!("--handshakes", Tls, "shakes hands and closes; no request is sent", plan.tls.handshakes),
+    set!(
+        "--sni",
+        "NAME",
+        Tls,
+        "the name to ask for and to verify (the URL's)",
+        |text| Ok(Some(server_name(text)?)),
+        sni
+    ),
+    row(
+        "--ca",
+        Value::Needed("FILE"),
+        Group::Tls,
+        "verifies servers by the certificates in FILE (no server is verified)",
+        |draft, _, value| {
+            draft.plan.tls.authorities = Some(authorities(Path::new(value))?);
+            Ok(())
+        },
+    ),
 ];
 
 /// Reads a value, and says what was expected of which option when it is something else.
@@ -307,6 +358,42 @@ fn reference(text: &str) -> Result<Option<Reference>, String> {
     let asked = rate(text, MOST_REFERENCE).ok().zip(connections.ok());
     let (rate, connections) = asked.ok_or_else(|| "a rate such as 100, or 100,4 with its connections".to_owned())?;
     Ok(rate.map(|rate| Reference { rate, connections }))
+}
+
+fn version(text: &str) -> Result<(Version, Version), String> {
+    match text.to_ascii_uppercase().replace("TLSV", "TLS").as_str() {
+        "TLS1.2" => Ok((Version::Tls12, Version::Tls12)),
+        "TLS1.3" => Ok((Version::Tls13, Version::Tls13)),
+        _ => Err("TLS1.2 or TLS1.3".to_owned()),
+    }
+}
+
+/// Suites, all of which have to be known.
+fn named<T>(named: Named<T>) -> Result<Option<Vec<T>>, String> {
+    match named.unknown.first() {
+        Some(name) => Err(format!("names of cipher suites ('{name}' is none that is supported)")),
+        None if named.found.is_empty() => Err("names of cipher suites".to_owned()),
+        None => Ok(Some(named.found)),
+    }
+}
+
+fn server_name(text: &str) -> Result<String, String> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+    let fits = !text.is_empty() && text.len() <= 253 && text.bytes().all(known);
+    fits.then(|| text.to_owned()).ok_or_else(|| "the name of a host".to_owned())
+}
+
+/// The certificates of a file, which servers are verified by.
+fn authorities(path: &Path) -> Result<Arc<Authorities>, Outcome> {
+    let cannot = |why: String| Outcome::Failed(format!("--ca '{}': {why}", path.display()));
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST_AUTHORITIES).read_to_end(&mut text));
+    read.map_err(|error| cannot(error.to_string()))?;
+    match tls::pem::certificates(&text) {
+        Ok(roots) => Ok(Arc::new(Authorities { roots, revoked: Vec::new() })),
+        Err(Wrong::Nothing) => Err(cannot("it has no certificate".to_owned())),
+        Err(Wrong::Broken(why)) => Err(cannot(why)),
+    }
 }
 
 fn overhead(text: &str) -> Result<(u64, u64), String> {

@@ -76,6 +76,10 @@ fn summary(total: &Tally, length: Duration, pace: Pace) -> String {
         grouped(total.received),
         short(total.received as f64 * 8.0 / seconds),
     );
+    if total.handshakes > 0 {
+        let (handshakes, resumed) = (grouped(total.handshakes), grouped(total.resumed));
+        let _ = writeln!(text, "# {handshakes} handshakes ({}/s), {resumed} of them resumed", rate(total.handshakes));
+    }
     if let Pace::Constant(offered) = pace {
         let _ = writeln!(text, "# {}/s were due, and times count from when each request was due", short(offered));
     }

@@ -47,6 +47,8 @@ const FIELDS: &[Field] = &[
     field!(reference_answers),
     field!(reference_mean, 3),
     field!(reference_p99, 3),
+    field!(handshakes),
+    field!(resumed),
 ];
 
 /// `--csv`.

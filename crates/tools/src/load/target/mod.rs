@@ -30,6 +30,7 @@ pub fn prepare(wanted: &Wanted, resolve: Resolve<'_>) -> Result<Target, Outcome>
     Ok(Target {
         address: resolve(&url.host, url.port).map_err(cannot)?,
         url: url.written.clone(),
+        secure: url.secure.then(|| url.host.clone()),
         weight: *weight,
         request: wording.request(url, false)?,
         last_request: wording.request(url, true)?,

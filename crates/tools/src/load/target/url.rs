@@ -3,14 +3,16 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// The parts of an `http` URL.
+/// The parts of an `http` or `https` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// The whole of it as it was written.
     pub written: String,
     /// Name or address, without the brackets of IPv6.
     pub host: String,
-    /// 80 where none is written.
+    /// The connection speaks TLS.
+    pub secure: bool,
+    /// 80 or 443 where none is written.
     pub port: u16,
     /// Host and port as they were written: what the Host field tells.
     pub authority: String,
@@ -22,7 +24,7 @@ pub struct Url {
 pub type Resolve<'a> = &'a dyn Fn(&str, u16) -> io::Result<SocketAddr>;
 
 impl Url {
-    /// Reads `[http://]host[:port][/path][?query]`; a fragment stays here.
+    /// Reads `[http[s]://]host[:port][/path][?query]`; a fragment stays here.
     ///
     /// # Errors
     /// What is wrong with it, and the URL.
@@ -32,14 +34,14 @@ impl Url {
             let shown = byte.escape_ascii();
             return Err(wrong(&format!("the byte '{shown}' has to be percent-encoded")));
         }
-        let rest = match written.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                return Err(format!("TLS is not there yet: '{written}' cannot be asked for, http:// can"));
-            }
+        let (secure, rest) = match written.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
             // A query may hold one: host/path?url=http://x
-            Some((scheme, _)) if !scheme.contains(['/', '?']) => return Err(wrong("only http:// is known")),
-            _ => written,
+            Some((scheme, _)) if !scheme.contains(['/', '?']) => {
+                return Err(wrong("only http:// and https:// are known"));
+            }
+            _ => (false, written),
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -47,14 +49,15 @@ impl Url {
         if authority.contains('@') {
             return Err(wrong("a user is not taken: send it with -H 'Authorization: ...'"));
         }
-        let (host, port) = split(authority).ok_or_else(|| wrong("it should say host, host:port or [IPv6]:port"))?;
+        let (host, port) = split(authority, if secure { 443 } else { 80 })
+            .ok_or_else(|| wrong("it should say host, host:port or [IPv6]:port"))?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { written: written.to_owned(), host, port, authority: authority.to_owned(), path })
+        Ok(Self { written: written.to_owned(), host, secure, port, authority: authority.to_owned(), path })
     }
 }
 
 /// Host and port of an authority.
-fn split(authority: &str) -> Option<(String, u16)> {
+fn split(authority: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (address, behind) = rest.split_once(']')?;
         address.parse::<std::net::Ipv6Addr>().ok()?;
@@ -66,7 +69,7 @@ fn split(authority: &str) -> Option<(String, u16)> {
         }
     };
     let port = match port {
-        None => 80,
+        None => usual,
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits.parse().ok().filter(|port| *port > 0)?
         }
@@ -115,6 +118,14 @@ mod tests {
     }
 
     #[test]
+    fn https_has_a_port_of_its_own() {
+        let parts = |written| Url::parse(written).map(|url| (url.secure, url.port)).expect(written);
+        assert_eq!(parts("https://a/"), (true, 443));
+        assert_eq!(parts("HTTPS://a:8443/"), (true, 8443));
+        assert_eq!(parts("http://a/"), (false, 80));
+    }
+
+    #[test]
     fn what_is_no_url_is_refused() {
         for written in [
             "",
@@ -137,7 +148,6 @@ mod tests {
         ] {
             assert!(Url::parse(written).is_err(), "{written}");
         }
-        assert!(Url::parse("https://a/").expect_err("no TLS").starts_with("TLS is not there yet"));
     }
 
     #[test]

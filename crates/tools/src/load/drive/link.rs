@@ -1,0 +1,111 @@
+//! A connection of the load, from its first packet: in clear or by TLS. Must never know what is asked over it.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use conn::transport::{self, Opening, Transport};
+use rt::net::ConnectOptions;
+use tls::{Client, Connection, asked_name};
+
+use super::course::{Course, Lane};
+use super::failure::{Failure, insecure};
+use super::worker::Worker;
+
+/// Requests longer than this may go in several segments: the last must not wait for an acknowledgement.
+const ONE_SEGMENT: usize = 1000;
+
+/// A connection and what was asked over it.
+pub(super) struct Link {
+    pub(super) transport: Transport,
+    pub(super) asked: u64,
+    /// Nothing was sent yet: the first write tells whether the connection came to be.
+    pub(super) fresh: bool,
+    /// The handshake of TLS is not over.
+    shaking: bool,
+    /// Counts the connection as open.
+    _open: Open,
+}
+
+/// Counts a connection as open.
+pub(super) struct Open(Rc<Worker>);
+
+impl Open {
+    pub(super) fn new(worker: &Rc<Worker>) -> Self {
+        worker.open.set(worker.open.get() + 1);
+        Self(Rc::clone(worker))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+    }
+}
+
+/// Opens the connections of one place.
+pub(super) struct Opener {
+    options: ConnectOptions,
+    /// What TLS uses: where sessions are resumed, those of this place alone.
+    secure: Option<Rc<Client>>,
+}
+
+impl Opener {
+    pub(super) fn new(course: &Course, lane: &Lane, secure: Option<Rc<Client>>) -> Self {
+        let options = ConnectOptions {
+            nodelay: lane.streams.is_some() || lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
+            delay_acknowledgement: course.plan.send_with_handshake,
+            ..ConnectOptions::default()
+        };
+        Self { options, secure }
+    }
+
+    /// Begins a connection.
+    pub(super) fn connect(&self, lane: &Lane) -> io::Result<Opening> {
+        transport::connect(&lane.address, &self.options)
+    }
+
+    /// The connection that was begun. `fresh`: it may not stand yet.
+    pub(super) fn link(&self, lane: &Lane, transport: Transport, fresh: bool, open: Open) -> io::Result<Link> {
+        let mut transport = transport;
+        if let Some((client, name)) = self.secure.as_ref().zip(lane.secure.as_ref()) {
+            let name = asked_name(Some(name), lane.address.inet().map(|address| address.ip()));
+            let connection = Connection::of_client(client, name, None);
+            let connection = connection.map_err(|failure| io::Error::other(format!("TLS: {failure:?}")))?;
+            transport = transport.with_tls(connection);
+            transport.begin_tls(&[]);
+        }
+        Ok(Link { shaking: transport.is_tls(), transport, asked: 0, fresh, _open: open })
+    }
+}
+
+impl Link {
+    /// Whether the peer has closed the connection while it was idle, or said what nobody asked for.
+    pub(super) fn is_spent(&mut self) -> bool {
+        !(self.fresh || self.transport.is_clean() || self.transport.is_tls() && self.transport.settle())
+    }
+
+    /// Ready when hands were shaken, where that is to be done.
+    pub(super) fn poll_shaken(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Worker,
+        lane: &Lane,
+    ) -> Poll<Result<(), Failure>> {
+        if !self.shaking {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.transport.poll_handshake(context)).map_err(insecure)?;
+        self.shaking = false;
+        let Some(facts) = self.transport.tls_facts() else { return Poll::Ready(Ok(())) };
+        if !lane.reference {
+            let tally = &mut *worker.tally.borrow_mut();
+            tally.handshakes += 1;
+            tally.resumed += u64::from(facts.resumed);
+        }
+        if lane.streams.is_some() && facts.alpn.as_deref() != Some(b"h2") {
+            return Poll::Ready(Err(Failure::NoH2));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,154 @@
+//! The load generator and the origin, against each other over real sockets, in every way that they can speak.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use rt::net::{Address, BindOptions, ListeningSocket};
+use weir_tools::Outcome;
+use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
+use weir_tools::load::options::{self, Wish};
+use weir_tools::load::plan::Plan;
+use weir_tools::load::show::{Second, Show};
+use weir_tools::load::tally::Tally;
+use weir_tools::origin::certificate::{Kind, Origin, offer};
+use weir_tools::origin::serve::{Listening, Service};
+
+/// An origin on one worker, at an address in clear and at one by TLS.
+struct Server {
+    clear: SocketAddr,
+    secure: SocketAddr,
+    handle: rt::Handle,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Server {
+    fn start(kind: Kind) -> Self {
+        let any = Address::Inet("127.0.0.1:0".parse().unwrap());
+        let listen = || Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
+        let address = |socket: &ListeningSocket| socket.local_address().inet().unwrap();
+        let sockets = [None, Some(offer(Origin::Made(kind)).unwrap())].map(|tls| Listening { socket: listen(), tls });
+        let [clear, secure] = [&sockets[0], &sockets[1]].map(|listening| address(&listening.socket));
+        let service = Service {
+            sockets: sockets.into(),
+            datagrams: Vec::new(),
+            workers: 1,
+            most: 100,
+            starter: None,
+            at_end: || {},
+        };
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let tell = Mutex::new(tell);
+            let inner = service.into_main();
+            let main: rt::Main = Arc::new(move |number| {
+                tell.lock().unwrap().send(rt::handle()).unwrap();
+                inner(number)
+            });
+            rt::run(&rt::Config::default(), main).unwrap();
+        });
+        Self { clear, secure, handle: told.recv().unwrap(), thread }
+    }
+
+    fn stop(self) {
+        self.handle.stop();
+        self.thread.join().unwrap();
+    }
+}
+
+struct Silent;
+
+impl Show for Silent {
+    fn begin(&mut self, _: &Plan) -> Result<(), Outcome> {
+        Ok(())
+    }
+
+    fn second(&mut self, _: &Second, _: &Tally) -> Result<(), Outcome> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+        Ok(())
+    }
+}
+
+/// Ends the runtime with the run.
+struct Direct(Mutex<Gathering>, AtomicUsize);
+
+impl Sink for Direct {
+    fn report(&self, report: Report) -> Result<(), Box<Report>> {
+        self.0.lock().unwrap().take(report).unwrap();
+        Ok(())
+    }
+
+    fn ended(&self) {
+        self.1.store(1, Ordering::SeqCst);
+        rt::stop();
+    }
+}
+
+/// Runs `weir load` with these words to its end; what it counted, and the first failure.
+fn load(line: &str) -> (Tally, Option<String>) {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let Ok(Wish::Run(plan)) = options::parse(&words, &weir_tools::load::target::resolve) else { panic!("{line}") };
+    let drive = Drive::new((*plan).clone()).unwrap();
+    let gathering = Gathering::new(&plan, Box::new(Silent), drive.workers()).unwrap();
+    let sink = Arc::new(Direct(Mutex::new(gathering), AtomicUsize::new(0)));
+    let main = drive.main(Arc::clone(&sink) as Arc<dyn Sink>);
+    rt::run(&rt::Config { workers: drive.workers(), ..rt::Config::default() }, main).unwrap();
+    assert_eq!(sink.1.load(Ordering::SeqCst), 1, "{line}");
+    let total = sink.0.lock().unwrap().total().clone();
+    (total, drive.trouble())
+}
+
+/// Answers, connections, handshakes and resumed ones of a run without a failure.
+fn counts(line: &str) -> [u64; 4] {
+    let (total, trouble) = load(line);
+    assert_eq!((trouble, total.errors.failures()), (None, 0), "{line}: {:?}", total.errors);
+    [total.answers, total.connections, total.handshakes, total.resumed]
+}
+
+#[test]
+fn requests_by_tls_are_answered() {
+    for kind in [Kind::P256, Kind::Rsa(2048)] {
+        let server = Server::start(kind);
+        let at = server.secure;
+        for version in ["TLS1.2", "TLS1.3"] {
+            let common = format!("--tls-ver {version} -w 20000 https://{at}/?s=");
+            assert_eq!(counts(&format!("-n 60 -c 3 {common}64")), [60, 3, 3, 0], "{version}");
+            assert_eq!(counts(&format!("-n 6 -c 2 {common}1m")), [6, 2, 2, 0], "{version}");
+            // Each place resumes what it began itself.
+            assert_eq!(counts(&format!("-n 9 -r 1 -c 3 -w 20000 --tls-reuse {common}5")), [9, 9, 9, 6], "{version}");
+            assert_eq!(counts(&format!("-n 9 -r 1 -c 3 -w 20000 {common}5")), [9, 9, 9, 0], "{version}");
+            assert_eq!(counts(&format!("-n 8 --handshakes -c 2 {common}5")), [8, 8, 8, 0], "{version}");
+            assert_eq!(counts(&format!("-n 8 --handshakes --tls-reuse -c 2 {common}5")), [8, 8, 8, 6], "{version}");
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn a_server_is_verified_where_that_is_asked_for() {
+    let server = Server::start(Kind::P256);
+    let other = std::env::temp_dir().join(format!("weir-load-ca-{}", std::process::id()));
+    let key = rcgen::KeyPair::generate().unwrap();
+    let stranger = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    std::fs::write(&other, stranger.pem()).unwrap();
+    let (total, trouble) = load(&format!("-n 1 -e --ca {} https://{}/", other.display(), server.secure));
+    std::fs::remove_file(&other).unwrap();
+    assert_eq!(total.answers, 0);
+    assert!(trouble.as_ref().is_some_and(|why| why.contains("UnknownIssuer")), "{trouble:?}");
+    server.stop();
+}
+
+#[test]
+fn requests_in_clear_are_answered_by_the_same_origin() {
+    let server = Server::start(Kind::P256);
+    assert_eq!(counts(&format!("-n 60 -c 3 -w 20000 http://{}/?s=64", server.clear)), [60, 3, 0, 0]);
+    server.stop();
+}
