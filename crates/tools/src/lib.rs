@@ -4,6 +4,7 @@
 //! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`. What they print is theirs to print.
 
 pub mod bench;
+mod frames;
 pub mod load;
 pub mod origin;
 mod outcome;

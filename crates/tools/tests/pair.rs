@@ -152,3 +152,65 @@ fn requests_in_clear_are_answered_by_the_same_origin() {
     assert_eq!(counts(&format!("-n 60 -c 3 -w 20000 http://{}/?s=64", server.clear)), [60, 3, 0, 0]);
     server.stop();
 }
+
+#[test]
+fn requests_by_http_2_are_answered() {
+    let server = Server::start(Kind::P256);
+    for url in [format!("http://{}", server.clear), format!("https://{}", server.secure)] {
+        let shaken = |connections: u64| if url.starts_with("https") { connections } else { 0 };
+        for (options, target, answers, connections) in [
+            ("-n 60 -c 3", "/?s=64", 60, 3),
+            ("-n 2000 -c 2 --streams 32", "/?s=64", 2000, 2),
+            ("-n 1500 -c 1 --streams 500", "/", 1500, 1),
+            ("-n 40 -c 2 --streams 8", "/?s=1m", 40, 2),
+            ("-n 5 -c 1 --streams 2", "/?s=20m", 5, 1),
+            ("-n 50 -c 1 --streams 5 -r 10", "/?s=5", 50, 5),
+            ("-n 20 -c 1 --streams 4 --data hello", "/?s=5", 20, 1),
+            ("-n 20 -c 1 --streams 4 -I", "/?s=5", 20, 1),
+            ("-n 20 -c 1 --streams 4", "/?s=5&k=1&R=1&c=0&v=0", 20, 1),
+            ("-n 20 -c 1 --streams 10", "/?s=5&t=3", 20, 1),
+            ("-n 20 -c 1 --streams 10 -T 2", "/?s=5", 20, 1),
+            ("-n 20 -c 1 --streams 10 --constant 2k", "/?s=5", 20, 1),
+            ("-n 4 -c 1", "/?", 4, 1),
+        ] {
+            let line = format!("--h2 -w 20000 {options} {url}{target}");
+            let shaken = shaken(connections);
+            assert_eq!(counts(&line)[..], [answers, connections, shaken, 0], "{line}");
+        }
+        let (total, _) = load(&format!("--h2 -n 30 --streams 10 -w 20000 {url}/?s=100&r=404"));
+        assert_eq!((total.answers, total.errors.status), (30, 30));
+    }
+    server.stop();
+}
+
+/// Payload that is larger than every window, in both directions at a time.
+#[test]
+fn long_bodies_go_both_ways_by_http_2() {
+    let server = Server::start(Kind::P256);
+    let body = std::env::temp_dir().join(format!("weir-load-body-{}", std::process::id()));
+    std::fs::write(&body, vec![b'x'; 5 << 20]).unwrap();
+    for target in ["/?s=3m", "/?s=3m&A=1"] {
+        let line = format!("--h2 -n 12 --streams 4 -w 20000 --body {} http://{}{target}", body.display(), server.clear);
+        assert_eq!(counts(&line), [12, 1, 0, 0], "{line}");
+    }
+    std::fs::remove_file(&body).unwrap();
+    server.stop();
+}
+
+#[test]
+fn a_server_that_has_not_agreed_on_http_2_is_not_asked_by_it() {
+    // A server of HTTP/1 takes the preface for a request that is none.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let thread = thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 24]).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let (total, trouble) = load(&format!("--h2 -e -n 1 -w 20000 http://{at}/"));
+    assert_eq!((total.answers, total.errors.protocol), (0, 1));
+    assert!(trouble.is_some_and(|why| why.contains("no HTTP")));
+    thread.join().unwrap();
+}

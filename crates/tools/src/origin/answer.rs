@@ -1,7 +1,8 @@
 //! The head of an answer, and how the body behind it is framed. Must never allocate, nor write the body.
 
 use base::Buffer;
-use wire::http::reason;
+use wire::h1::Edits;
+use wire::http::{self, Head, reason};
 
 use super::parameters::{Chunks, Parameters, Reuse};
 use super::request::Request;
@@ -91,9 +92,77 @@ pub fn write_head(request: &Request, keep: bool, waited: u64, room: &mut Buffer)
     line.text(b"\r\n");
 }
 
+/// The head of the answer for HTTP/2: its fields, and how long the body is; the edits have the length where it is told.
+pub fn fields(request: &Request, waited: u64, head: &mut Head) -> (u64, Edits<'static>) {
+    let parameters = &request.parameters;
+    let status = if request.help { 200 } else { parameters.status };
+    head.clear();
+    head.set_status(status, b"");
+    let size = if request.help { PAGE.len() as u64 } else { parameters.size };
+    let is_told = request.help || parameters.chunks == Chunks::None;
+    let framing = match status {
+        204 | 304 => http::Framing::None,
+        _ if is_told => http::Framing::Length(size),
+        _ => http::Framing::Chunked,
+    };
+    if request.help {
+        head.append(b"cache-control", b"no-cache");
+        head.append(b"content-type", b"text/plain");
+    } else {
+        if !parameters.cacheable {
+            head.append(b"cache-control", b"no-cache");
+        }
+        if parameters.verbose {
+            let mut room = Report::default();
+            write_values(parameters, waited, &mut room);
+            head.append(b"x-req", b"time=0 ms");
+            head.append(b"x-rsp", room.text());
+        }
+    }
+    let has_body = !request.bodiless && framing != http::Framing::None;
+    (if has_body { size } else { 0 }, Edits { framing, ..Edits::default() })
+}
+
+/// Room for X-rsp.
+struct Report {
+    room: [u8; 160],
+    length: usize,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { room: [0; 160], length: 0 }
+    }
+}
+
+impl Report {
+    fn text(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
+}
+
+impl Writer for Report {
+    fn text(&mut self, text: &[u8]) {
+        let end = self.length + text.len();
+        let place = self.room.get_mut(self.length..end);
+        debug_assert!(place.is_some(), "a report is smaller than its room");
+        if let Some(place) = place {
+            place.copy_from_slice(text);
+            self.length = end;
+        }
+    }
+}
+
 /// X-req and X-rsp, in haterm's words.
 fn write_report(parameters: &Parameters, waited: u64, line: &mut Line<'_>) {
-    line.text(b"x-req: time=0 ms\r\nx-rsp: id=dummy, code=");
+    line.text(b"x-req: time=0 ms\r\nx-rsp: ");
+    write_values(parameters, waited, line);
+    line.text(b"\r\n");
+}
+
+/// The value of X-rsp.
+fn write_values(parameters: &Parameters, waited: u64, line: &mut impl Writer) {
+    line.text(b"id=dummy, code=");
     line.number(u64::from(parameters.status));
     line.text(if parameters.cacheable { b", cache=1" } else { b", cache=0" });
     line.text(if parameters.chunks == Chunks::None { b" size=" } else { b", chunked, size=" });
@@ -102,7 +171,7 @@ fn write_report(parameters: &Parameters, waited: u64, line: &mut Line<'_>) {
     line.number(parameters.wait);
     line.text(b" ms (");
     line.number(waited);
-    line.text(b" real)\r\n");
+    line.text(b" real)");
 }
 
 /// The whole answer to what is no request.
@@ -124,7 +193,7 @@ pub fn help(bodiless: bool) -> String {
 }
 
 /// What the parameters mean, for who asks with an empty list of them.
-const PAGE: &str = concat!(
+pub const PAGE: &str = concat!(
     "Weir's test origin - version ",
     env!("CARGO_PKG_VERSION"),
     ".\n",
@@ -162,12 +231,9 @@ struct Line<'a> {
     room: &'a mut Buffer,
 }
 
-impl Line<'_> {
-    #[inline]
-    fn text(&mut self, text: &[u8]) {
-        let fits = self.room.push(text);
-        debug_assert!(fits, "a head is smaller than its room");
-    }
+/// Takes text and numbers.
+trait Writer {
+    fn text(&mut self, text: &[u8]);
 
     #[inline]
     fn number(&mut self, number: u64) {
@@ -183,5 +249,13 @@ impl Line<'_> {
             }
         }
         self.text(&digits[at..]);
+    }
+}
+
+impl Writer for Line<'_> {
+    #[inline]
+    fn text(&mut self, text: &[u8]) {
+        let fits = self.room.push(text);
+        debug_assert!(fits, "a head is smaller than its room");
     }
 }

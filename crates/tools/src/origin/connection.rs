@@ -12,12 +12,14 @@ use conn::transport::Transport;
 use rt::Timer;
 use rt::net::Hangup;
 use wire::h1::{ChunkDecoder, ChunkState};
+use wire::h2::PREFACE;
 use wire::http::{self, Fields};
 
 use super::answer::{self, CONTINUE, Framing, LARGEST_HEAD};
 use super::body::Body;
 use super::pattern::Content;
 use super::request::{Progress, Reader, Request};
+use super::streams;
 use super::worker::Worker;
 
 /// How long a client may be silent between two requests.
@@ -37,9 +39,15 @@ pub async fn serve(worker: Rc<Worker>, mut stream: Transport) {
     if stream.is_tls() && rt::boxed(shake(&mut stream)).await.is_none() {
         return;
     }
+    let agreed = stream.tls_facts().is_some_and(|facts| facts.alpn.as_deref() == Some(b"h2"));
     let (input, output) = (Buffer::empty(), Buffer::empty());
-    let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader: Reader::default() };
-    connection.run().await;
+    let reader = Reader::default();
+    let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader, agreed, first: true };
+    if connection.run().await {
+        let Connection { worker, stream, mut input, timer, .. } = connection;
+        input.consume(PREFACE.len());
+        rt::boxed(streams::serve(worker, stream, input, timer)).await;
+    }
 }
 
 /// Shakes hands; `None`: it did not come to that.
@@ -62,17 +70,45 @@ struct Connection {
     output: Buffer,
     timer: Timer,
     reader: Reader,
+    /// The client has agreed on HTTP/2.
+    agreed: bool,
+    /// Nothing was asked so far: HTTP/2 may begin.
+    first: bool,
+}
+
+/// What the first bytes of a connection are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Preface {
+    /// That of HTTP/2.
+    Whole,
+    /// They may become it.
+    Part,
+    /// Something else.
+    Other,
+}
+
+impl Preface {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes.get(..PREFACE.len()) {
+            Some(whole) if whole == PREFACE => Self::Whole,
+            None if PREFACE.starts_with(bytes) => Self::Part,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What comes next from the client.
 enum Next {
     Request(Request),
     Refused(u16),
+    /// HTTP/2 begins.
+    Streams,
     End,
 }
 
 impl Connection {
-    async fn run(&mut self) {
+    /// True: the client goes on with HTTP/2.
+    async fn run(&mut self) -> bool {
         loop {
             let goes_on = match self.next().await {
                 Next::Request(request) if request.help => {
@@ -84,11 +120,13 @@ impl Connection {
                     self.last_word(&answer::refusal(status)).await;
                     None
                 }
+                Next::Streams => return true,
                 Next::End => None,
             };
             if goes_on.is_none() {
-                return;
+                return false;
             }
+            self.first = false;
         }
     }
 
@@ -96,7 +134,13 @@ impl Connection {
     async fn next(&mut self) -> Next {
         let mut begun = None;
         loop {
-            if !self.input.is_empty() {
+            let preface = if self.first { Preface::of(self.input.data()) } else { Preface::Other };
+            match preface {
+                Preface::Whole => return Next::Streams,
+                Preface::Other if self.agreed => return Next::End,
+                _ => {}
+            }
+            if !self.input.is_empty() && preface == Preface::Other {
                 match self.reader.read(self.input.data(), &self.worker.head, rt::random) {
                     Progress::Complete(request, consumed) => {
                         self.input.consume(consumed);

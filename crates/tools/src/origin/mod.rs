@@ -13,6 +13,7 @@ pub mod parameters;
 mod pattern;
 pub mod request;
 pub mod serve;
+mod streams;
 mod worker;
 
 use std::ffi::OsString;

@@ -93,7 +93,8 @@ fn status_of(error: &RequestError) -> u16 {
 }
 
 impl Request {
-    fn of(head: &Head, random: impl FnMut() -> u64) -> Self {
+    /// Of a head that was read.
+    pub fn of(head: &Head, random: impl FnMut() -> u64) -> Self {
         let target = head.target();
         let mut parameters = Parameters::read(target, random);
         let modern = head.version() == Version::Http11;

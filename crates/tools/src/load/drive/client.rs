@@ -131,6 +131,8 @@ pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: Place) {
         };
         if course.plan.tls.handshakes {
             client.shake_hands(lane).await;
+        } else if let Some(streams) = lane.streams {
+            rt::boxed(client.run_streams(lane, streams)).await;
         } else {
             client.run(lane).await;
         }
@@ -321,7 +323,7 @@ impl Client {
     }
 
     /// Makes a connection before there is anything to send.
-    async fn open_early(&mut self, lane: &Lane) -> Option<Link> {
+    pub(super) async fn open_early(&mut self, lane: &Lane) -> Option<Link> {
         let open = Open::new(&self.worker);
         self.arm();
         let connected = match self.begin_connection(lane) {
@@ -431,6 +433,10 @@ impl Client {
     #[cold]
     fn is_answered_early(&self, context: &mut Context<'_>, link: &mut Link) -> bool {
         !link.fresh && link.transport.poll_readable(context).is_ready() && link.transport.has_input()
+    }
+
+    pub(super) fn is_reference(&self) -> bool {
+        self.reference
     }
 
     pub(super) fn connected(&mut self) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::Moment;
 use rt::net::Address;
 
+use super::h2_request::FramedRequest;
 use crate::load::plan::{Pace, Plan, Target};
 
 /// A run, shared by its workers.
@@ -54,6 +55,8 @@ pub(super) struct Request {
     /// The same with `Connection: close`, for the last request of a connection.
     pub(super) closing: Box<[u8]>,
     pub(super) head_only: bool,
+    /// As frames, where HTTP/2 is spoken.
+    pub(super) framed: Option<FramedRequest>,
 }
 
 /// A connection's place in the run.
@@ -163,7 +166,7 @@ impl Course {
 fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
-        let lane = lane_of(plan, number, target, plan.pace);
+        let lane = lane_of(plan, number, target, plan.pace)?;
         match lanes.iter_mut().find(|other| other.reaches(&lane)) {
             Some(same) => same.requests.extend(lane.requests),
             None => lanes.push(lane),
@@ -176,7 +179,7 @@ fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     if let Some(reference) = plan.reference {
         for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
             let streams = plan.streams.map(|_| 1);
-            let lane = lane_of(plan, number, target, Pace::Constant(reference.rate));
+            let lane = lane_of(plan, number, target, Pace::Constant(reference.rate))?;
             let lane = Lane { reference: true, streams, ..lane };
             match beside.iter_mut().find(|other: &&mut Lane| other.reaches(&lane)) {
                 Some(same) => same.requests.extend(lane.requests),
@@ -222,16 +225,17 @@ fn share_out(lanes: &mut [Lane], connections: u32) {
     }
 }
 
-fn lane_of(plan: &Plan, number: usize, target: &Target, pace: Pace) -> Lane {
-    Lane {
+fn lane_of(plan: &Plan, number: usize, target: &Target, pace: Pace) -> Result<Lane, String> {
+    let framed = plan.streams.map(|_| FramedRequest::new(target)).transpose()?;
+    Ok(Lane {
         address: Address::Inet(target.address),
         secure: target.secure.clone(),
         streams: plan.streams,
-        requests: vec![request_of(number, target)],
+        requests: vec![request_of(number, target, framed)],
         connections: 0,
         pace,
         reference: false,
-    }
+    })
 }
 
 impl Lane {
@@ -241,12 +245,13 @@ impl Lane {
     }
 }
 
-fn request_of(number: usize, target: &Target) -> Request {
+fn request_of(number: usize, target: &Target, framed: Option<FramedRequest>) -> Request {
     Request {
         target: number,
         weight: target.weight,
         bytes: target.request.clone().into(),
         closing: target.last_request.clone().into(),
         head_only: target.head_only,
+        framed,
     }
 }

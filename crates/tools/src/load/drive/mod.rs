@@ -6,9 +6,11 @@ mod client;
 mod course;
 mod failure;
 mod gather;
+mod h2_request;
 mod link;
 mod pacer;
 mod schedule;
+mod streams;
 mod worker;
 
 use std::rc::Rc;

@@ -1,0 +1,439 @@
+//! A connection of HTTP/2 that carries several requests at a time, to its end. Must never decide how fast the whole goes.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use base::{Buffer, Moment};
+use wire::h2::{ErrorCode, MAX_FRAME_SIZE};
+
+use super::client::{Client, Times};
+use super::course::Lane;
+use super::failure::{Failure, failure_of};
+use super::link::Link;
+use super::worker::Phase;
+use crate::frames::{Announced, Event, Frames, poll_read};
+use crate::load::plan::Pace;
+
+/// As browsers: what bodies may be under way.
+const ANNOUNCED: Announced = Announced { window: 6 << 20, shared: 15 << 20, streams: None };
+/// Streams that begin before the server has told how many it serves (RFC 9113, section 6.5.2, recommends no less).
+const UNTOLD: usize = 100;
+/// Bytes that wait to be written beyond which no more payload is added.
+const ENOUGH: usize = 128 * 1024;
+/// Reads in a row before others get their turn.
+const READS: usize = 16;
+/// The last number of a stream.
+const LAST: u32 = 0x7fff_fffe;
+
+/// A request under way.
+struct Asked {
+    stream: u32,
+    /// Its place among the lane's.
+    request: usize,
+    status: u16,
+    /// It was the first one of its connection.
+    first: bool,
+    times: Times,
+    /// Payload that the server may still be sent, and how much of it went.
+    window: i64,
+    sent: usize,
+    /// Payload that has come and of which the server was not told.
+    owed: u32,
+}
+
+/// Requests under way, by the numbers of their streams: each has its place, and a number whose place is taken is left out.
+struct Streams {
+    places: Vec<Option<Asked>>,
+    open: usize,
+}
+
+impl Streams {
+    fn new(most: usize) -> Self {
+        Self { places: (0..(2 * most).next_power_of_two()).map(|_| None).collect(), open: 0 }
+    }
+
+    fn place(&mut self, stream: u32) -> Option<&mut Option<Asked>> {
+        let mask = self.places.len() - 1;
+        self.places.get_mut((stream >> 1) as usize & mask)
+    }
+
+    fn find(&mut self, stream: u32) -> Option<&mut Asked> {
+        self.place(stream)?.as_mut().filter(|asked| asked.stream == stream)
+    }
+
+    fn take(&mut self, stream: u32) -> Option<Asked> {
+        let taken = self.place(stream)?.take_if(|asked| asked.stream == stream)?;
+        self.open -= 1;
+        Some(taken)
+    }
+
+    fn insert(&mut self, asked: Asked) {
+        let stream = asked.stream;
+        if let Some(place) = self.place(stream) {
+            *place = Some(asked);
+            self.open += 1;
+        }
+    }
+
+    fn iter(&mut self) -> impl Iterator<Item = &mut Asked> {
+        self.places.iter_mut().flatten()
+    }
+}
+
+/// How a connection has ended.
+enum End {
+    /// Nothing more is to be asked over it.
+    InOrder,
+    /// Before its requests were answered.
+    Lost(Failure),
+}
+
+/// A connection with its requests.
+struct Session<'a> {
+    lane: &'a Lane,
+    link: Link,
+    frames: Frames,
+    input: Buffer,
+    streams: Streams,
+    /// Streams at a time.
+    most: usize,
+    /// The number of the next stream.
+    next: u32,
+    /// Requests that were taken out of the budget and not begun.
+    credit: u32,
+    /// The budget has no more.
+    spent: bool,
+    /// The server takes no more.
+    closing: bool,
+    /// Streams with payload that may go out.
+    sending: VecDeque<u32>,
+    /// When those pauses end that follow an answer.
+    thinking: VecDeque<Moment>,
+    /// When nothing has come for too long.
+    deadline: Option<Moment>,
+    /// When the last bytes came.
+    now: Moment,
+}
+
+impl Client {
+    /// Asks over one connection after the other, `most` requests at a time.
+    pub(super) async fn run_streams(&mut self, lane: &Lane, most: u32) {
+        while self.worker.phase() == Phase::Running {
+            if !self.is_reference() && !self.worker.take_request() {
+                return;
+            }
+            let Some(link) = self.open_early(lane).await else {
+                self.return_request();
+                continue;
+            };
+            let mut session = Session {
+                lane,
+                link,
+                frames: Frames::of_client(ANNOUNCED),
+                input: Buffer::empty(),
+                streams: Streams::new(most as usize),
+                most: most as usize,
+                next: 1,
+                credit: 1,
+                spent: false,
+                closing: false,
+                sending: VecDeque::new(),
+                thinking: VecDeque::new(),
+                deadline: None,
+                now: rt::read_clock(),
+            };
+            let end = poll_fn(|context| self.poll_session(context, &mut session)).await;
+            let spent = session.spent;
+            self.conclude_session(session, end).await;
+            if spent {
+                return;
+            }
+        }
+    }
+
+    fn poll_session(&mut self, context: &mut Context<'_>, session: &mut Session<'_>) -> Poll<End> {
+        for _ in 0..READS {
+            self.begin_streams(context, session);
+            send_payload(session);
+            let waited = session.frames.waiting();
+            match session.frames.poll_flush(context, &mut session.link.transport) {
+                Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(failure_of(error, false))),
+                // There is room for more payload.
+                Poll::Ready(Ok(())) if waited >= ENOUGH => continue,
+                Poll::Ready(Ok(())) | Poll::Pending => {}
+            }
+            let goes_on =
+                self.worker.phase() == Phase::Running && !session.spent && !session.is_full(self.most_requests());
+            if session.streams.open == 0 && (!goes_on || session.closing) {
+                return Poll::Ready(End::InOrder);
+            }
+            match poll_read(context, &mut session.link.transport, &mut session.input) {
+                Poll::Pending => return self.poll_session_patience(context, session),
+                Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(failure_of(error, false))),
+                Poll::Ready(Ok(0)) => return Poll::Ready(End::Lost(Failure::Reset(None))),
+                Poll::Ready(Ok(count)) => {
+                    self.count_received(count as u64);
+                    session.now = rt::read_clock();
+                    session.deadline = None;
+                }
+            }
+            if self.take_events(session).is_err() {
+                return Poll::Ready(End::Lost(Failure::NoHttp));
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Begins as many requests as there is room for and as are due.
+    fn begin_streams(&mut self, context: &Context<'_>, session: &mut Session<'_>) {
+        while session.thinking.front().is_some_and(|end| *end <= session.now.max(rt::now())) {
+            session.thinking.pop_front();
+        }
+        let told = if session.frames.has_begun() { session.frames.peer_streams() as usize } else { UNTOLD };
+        let most = session.most.min(told);
+        while session.streams.open + session.thinking.len() < most
+            && self.worker.phase() == Phase::Running
+            && !session.closing
+            && !session.is_full(self.most_requests())
+        {
+            if session.credit == 0 {
+                if !self.is_reference() && !self.worker.take_request() {
+                    session.spent = true;
+                    return;
+                }
+                session.credit = 1;
+            }
+            let mut since = session.now;
+            if let Some(pacer) = self.worker.pacer(self.lane) {
+                let Poll::Ready(due) = pacer.poll_turn(context, self.number) else { return };
+                since = if matches!(session.lane.pace, Pace::Constant(_)) { due } else { rt::read_clock() };
+            } else if !self.course.plan.think.is_zero() {
+                since = rt::read_clock();
+            }
+            self.begin_stream(session, since);
+        }
+    }
+
+    fn begin_stream(&mut self, session: &mut Session<'_>, since: Moment) {
+        let number = self.worker.next_request(self.lane);
+        let Some(framed) = session.lane.requests.get(number).and_then(|request| request.framed.as_ref()) else {
+            return;
+        };
+        while session.streams.place(session.next).is_some_and(|place| place.is_some()) {
+            session.next += 2;
+        }
+        let stream = session.next;
+        session.next += 2;
+        session.credit -= 1;
+        session.frames.push_head(stream, &framed.head);
+        if !framed.body.is_empty() {
+            session.sending.push_back(stream);
+        }
+        session.streams.insert(Asked {
+            stream,
+            request: number,
+            status: 0,
+            first: session.link.asked == 0,
+            times: Times { begun: Some(since), sent: true, ..Times::default() },
+            window: session.frames.stream_window(),
+            sent: 0,
+            owed: 0,
+        });
+        session.link.asked += 1;
+        if !self.is_reference() {
+            self.worker.tally.borrow_mut().requests += 1;
+        }
+        if let Some(timeout) = self.course.plan.timeout {
+            session.deadline.get_or_insert(session.now.max(rt::now()) + timeout);
+        }
+    }
+
+    fn take_events(&mut self, session: &mut Session<'_>) -> Result<(), ErrorCode> {
+        while let Some(event) = session.frames.next(&mut session.input)? {
+            match event {
+                Event::Head { stream, ends } => self.take_head(session, stream, ends)?,
+                Event::Payload { stream, length, ends } => {
+                    let now = session.now;
+                    let Some(asked) = session.streams.find(stream) else { continue };
+                    asked.times.first_byte.get_or_insert(now);
+                    if ends {
+                        self.complete(session, stream);
+                    } else {
+                        session.frames.note_taken(stream, length, &mut asked.owed);
+                    }
+                }
+                Event::Reset { stream, refused } => {
+                    let Some(asked) = session.streams.take(stream) else { continue };
+                    self.lose(session.lane, &asked, refused, &Failure::Reset(None));
+                }
+                Event::Window { stream, by } => {
+                    if let Some(asked) = session.streams.find(stream) {
+                        let waits = asked.window <= 0;
+                        asked.window += i64::from(by);
+                        if waits && session.lane.body(asked.request).len() > asked.sent {
+                            session.sending.push_back(stream);
+                        }
+                    }
+                }
+                Event::Settings { more } => {
+                    session.sending.clear();
+                    for asked in session.streams.places.iter_mut().flatten() {
+                        asked.window += more;
+                        if session.lane.body(asked.request).len() > asked.sent {
+                            session.sending.push_back(asked.stream);
+                        }
+                    }
+                }
+                Event::GoAway { last } => {
+                    session.closing = true;
+                    let gone: Vec<u32> =
+                        session.streams.iter().map(|asked| asked.stream).filter(|stream| *stream > last).collect();
+                    for stream in gone {
+                        let Some(asked) = session.streams.take(stream) else { continue };
+                        self.lose(session.lane, &asked, true, &Failure::Reset(None));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_head(&mut self, session: &mut Session<'_>, stream: u32, ends: bool) -> Result<(), ErrorCode> {
+        let mut status = 0;
+        session.frames.decode(|name, value| {
+            if name == b":status" {
+                status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            }
+        })?;
+        let now = session.now;
+        let Some(asked) = session.streams.find(stream) else { return Ok(()) };
+        if asked.status == 0 {
+            match status {
+                100..200 if !ends => return Ok(()),
+                200..=999 => asked.status = status,
+                _ => return Err(ErrorCode::ProtocolError),
+            }
+            asked.times.first_byte.get_or_insert(now);
+        }
+        if ends {
+            self.complete(session, stream);
+        }
+        Ok(())
+    }
+
+    /// An answer is whole. A request that is not is no longer wanted.
+    fn complete(&mut self, session: &mut Session<'_>, stream: u32) {
+        let Some(mut asked) = session.streams.take(stream) else { return };
+        if asked.sent < session.lane.body(asked.request).len() {
+            session.frames.reset(stream, ErrorCode::NoError);
+        }
+        asked.times.last_byte = Some(session.now);
+        self.count_answer(asked.status, &asked.times, !(asked.first && self.course.plan.first_untimed));
+        let think = self.course.plan.think;
+        if !think.is_zero() && !self.is_reference() {
+            session.thinking.push_back(session.now + think);
+        }
+    }
+
+    /// A request has no answer. One that the server has not begun with is asked again.
+    fn lose(&self, lane: &Lane, asked: &Asked, refused: bool, failure: &Failure) {
+        if refused {
+            self.return_request();
+        } else {
+            self.count_failure(failure, lane, &asked.times);
+        }
+    }
+
+    /// Ready when there is no more waiting.
+    fn poll_session_patience(&mut self, context: &mut Context<'_>, session: &Session<'_>) -> Poll<End> {
+        if self.worker.phase() == Phase::Over {
+            return Poll::Ready(End::Lost(Failure::Over));
+        }
+        let deadline = session.deadline.filter(|_| session.streams.open > 0);
+        let thinks = session.thinking.front().copied();
+        self.timer.arm([deadline, thinks].into_iter().flatten().min());
+        if self.timer.poll_expired(context).is_pending() {
+            return Poll::Pending;
+        }
+        if deadline.is_some_and(|deadline| deadline <= rt::now()) {
+            return Poll::Ready(End::Lost(Failure::Timeout));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Counts what has no answer, and says the end of the connection.
+    async fn conclude_session(&mut self, mut session: Session<'_>, end: End) {
+        for _ in 0..session.credit {
+            self.return_request();
+        }
+        match end {
+            End::InOrder => {
+                session.frames.go_away(0, ErrorCode::NoError);
+                // A server that does not take that now sees the end of the connection.
+                poll_fn(|context| {
+                    let _ = session.frames.poll_flush(context, &mut session.link.transport);
+                    Poll::Ready(())
+                })
+                .await;
+            }
+            End::Lost(failure) => {
+                for asked in session.streams.iter() {
+                    self.count_failure(&failure, session.lane, &asked.times);
+                }
+                let unused = session.link.asked == 0;
+                if unused {
+                    self.count_failure(&failure, session.lane, &Times::default());
+                }
+                drop(session);
+                if unused && self.worker.phase() == Phase::Running {
+                    self.pause_after_failure().await;
+                }
+            }
+        }
+        self.timer.arm(None);
+    }
+
+    fn most_requests(&self) -> u64 {
+        self.course.plan.requests_per_connection.unwrap_or(u64::MAX).max(1)
+    }
+}
+
+impl Session<'_> {
+    /// Whether it carries no more requests.
+    fn is_full(&self, most: u64) -> bool {
+        self.link.asked >= most || self.next > LAST - 4 * self.most as u32
+    }
+}
+
+impl Lane {
+    /// The payload of a request.
+    fn body(&self, request: usize) -> &[u8] {
+        self.requests.get(request).and_then(|request| request.framed.as_ref()).map_or(&[], |framed| &framed.body)
+    }
+}
+
+/// Queues payload, a frame of each stream in turn, as much as the windows allow.
+fn send_payload(session: &mut Session<'_>) {
+    while session.frames.waiting() < ENOUGH && session.frames.window() > 0 {
+        let Some(stream) = session.sending.pop_front() else { return };
+        let lane = session.lane;
+        let Some(asked) = session.streams.find(stream) else { continue };
+        let rest = lane.body(asked.request).get(asked.sent..).unwrap_or_default();
+        let window = usize::try_from(asked.window.min(session.frames.window())).unwrap_or(0);
+        let count = rest.len().min(window).min(MAX_FRAME_SIZE);
+        if count == 0 {
+            // It goes on when its window grows.
+            continue;
+        }
+        asked.sent += count;
+        asked.window -= count as i64;
+        let ends = count == rest.len();
+        session.frames.push_payload(stream, &rest[..count], ends);
+        if !ends {
+            session.sending.push_back(stream);
+        }
+    }
+}
