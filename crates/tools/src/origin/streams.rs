@@ -11,7 +11,7 @@ use base::{Buffer, Moment};
 use conn::transport::Transport;
 use rt::Timer;
 use wire::h1::Edits;
-use wire::h2::{self, ErrorCode, MAX_FRAME_SIZE, Outcome, RequestReader};
+use wire::h2::{self, Capacity, ErrorCode, MAX_FRAME_SIZE, Outcome, RequestReader};
 use wire::http::{self, Head};
 
 use super::answer::{PAGE, fields};
@@ -24,8 +24,9 @@ use crate::frames::{Announced, Event, Frames, poll_read};
 const ANNOUNCED: Announced = Announced { window: 1 << 20, shared: 1 << 22, streams: Some(MOST_STREAMS) };
 /// Streams at a time.
 const MOST_STREAMS: u32 = 1024;
-/// Bytes of a head.
+/// Bytes and fields of a head.
 const LARGEST_HEAD: usize = 16 * 1024;
+const MOST_FIELDS: usize = 100;
 /// Bytes that wait to be written beyond which no more payload is added.
 const ENOUGH: usize = 256 * 1024;
 /// Reads in a row before others get their turn.
@@ -250,7 +251,7 @@ impl Session {
 
     /// Reads the request that begins a stream; `None`: it is reset.
     fn read_request(&mut self, stream: u32, ends: bool, head: &mut Head) -> Result<Option<Request>, ErrorCode> {
-        let mut reader = RequestReader::new(head, LARGEST_HEAD, false);
+        let mut reader = RequestReader::new(head, Capacity { bytes: LARGEST_HEAD, fields: MOST_FIELDS }, false);
         self.frames.decode(|name, value| reader.field(name, value))?;
         let outcome = reader.finish(ends, false);
         let is_request = outcome == Ok(Outcome::Request) && head.known_method() != http::Method::Connect;
