@@ -21,7 +21,7 @@ pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
-pub use passage::{Discard, Filtered, Passage, Passed, forward};
+pub use passage::{Discard, Filtered, Passage, Passed, forward, make_output};
 use passage::{Sieve, Sifted};
 use splice::Splicing;
 
@@ -56,6 +56,8 @@ pub enum FlowError {
     Write(io::Error),
     /// The source's chunks are not chunks.
     Malformed(h1::ChunkError),
+    /// What stands in the way of the body refuses it ([`Passed::Refused`]).
+    Refused,
 }
 
 /// What a poll brought about.
@@ -97,6 +99,8 @@ pub struct Flow {
     tail: Buffer,
     /// Trailers for a sink that takes them apart from the body.
     last: Option<Box<Fields>>,
+    /// Trailers as they were received, whatever the sink gets.
+    came: Option<Box<Fields>>,
     /// Bytes that came behind the body's end: the next message.
     rest: Buffer,
     /// The last read filled its buffer: the next one gets a large buffer.
@@ -132,6 +136,7 @@ impl Flow {
             body: Buffer::empty(),
             tail: Buffer::empty(),
             last: None,
+            came: None,
             rest: Buffer::empty(),
             large: false,
             faltered: false,
@@ -286,6 +291,11 @@ impl Flow {
         if self.record.is_some() { self.last.clone() } else { self.last.take() }
     }
 
+    /// Takes the trailers as they were received, of a body that has ended.
+    pub fn take_received_trailers(&mut self) -> Option<Box<Fields>> {
+        self.came.take()
+    }
+
     /// Takes the bytes that followed the body: the next message of the source.
     pub fn take_rest(&mut self) -> Buffer {
         std::mem::replace(&mut self.rest, Buffer::empty())
@@ -368,6 +378,7 @@ impl Flow {
                     }
                     Sifted::Held => return Ok(Step::Held),
                     Sifted::Again => return Ok(Step::Exhausted),
+                    Sifted::Refused => return Err(FlowError::Refused),
                     Sifted::Hungry | Sifted::Finished => {}
                 }
             }

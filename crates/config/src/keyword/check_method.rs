@@ -21,6 +21,7 @@ pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_
         "smtpchk" => most(report, 4).then(|| smtp(line)),
         "pgsql-check" => postgres(line, report).filter(|_| most(report, 4)),
         "mysql-check" => mysql(line, report),
+        "grpc-check" => grpc(line, report),
         _ => None,
     };
     check.map(CheckMethod::Protocol)
@@ -69,3 +70,33 @@ fn mysql(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
     };
     (!report.too_many(line, 5, "option mysql-check")).then_some(ProtocolCheck::Mysql { user: Some((user, version)) })
 }
+
+fn grpc(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
+    let (mut service, mut authority) = (None, None);
+    for at in (2..line.words.len()).step_by(2) {
+        let (name, value) = (line.text(at), line.text(at + 1));
+        let place = match name {
+            "service" => &mut service,
+            "authority" => &mut authority,
+            other => {
+                let message = format!(
+                    "'option grpc-check' only supports optional values: 'service', 'authority' (got '{other}')."
+                );
+                report.alert(line.span(at), message);
+                return None;
+            }
+        };
+        let is_name = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'@');
+        let fits = !value.is_empty() && (name == "service" || value.bytes().all(is_name));
+        if place.is_some() || !fits || value.len() > MOST_NAME {
+            let message = format!("'option grpc-check {name}' expects one name of at most {MOST_NAME} bytes.");
+            report.alert(line.span(at + 1), message);
+            return None;
+        }
+        *place = Some(value.to_owned());
+    }
+    Some(ProtocolCheck::Grpc { service: service.unwrap_or_default(), authority })
+}
+
+/// Bytes of a name that a check of gRPC sends.
+const MOST_NAME: usize = 255;

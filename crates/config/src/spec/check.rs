@@ -282,6 +282,13 @@ pub enum ProtocolCheck {
     SslHello,
     /// `spop-check`.
     Spop,
+    /// `grpc-check`, Weir's own.
+    Grpc {
+        /// `service`: what is asked for; empty: the server as a whole.
+        service: String,
+        /// `authority`; `None`: the name of the backend.
+        authority: Option<String>,
+    },
 }
 
 /// Which server a login is for.

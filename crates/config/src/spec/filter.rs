@@ -22,6 +22,8 @@ pub enum FilterSpec {
     Bandwidth(BandwidthSpec),
     /// `filter trace`.
     Trace(TraceSpec),
+    /// `filter grpc-web`, Weir's own.
+    GrpcWeb,
 }
 
 impl FilterSpec {
@@ -31,6 +33,7 @@ impl FilterSpec {
             Self::Bandwidth(limit) if limit.upload => "bwlim-in",
             Self::Bandwidth(_) => "bwlim-out",
             Self::Trace(_) => "trace",
+            Self::GrpcWeb => "grpc-web",
         }
     }
 }

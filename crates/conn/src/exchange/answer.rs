@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use base::moment::Moment;
 use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling};
-use wire::http::{Framing, Head, Method, Version};
+use wire::http::{Fields, Framing, Head, Method, Version};
 
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
@@ -67,6 +67,17 @@ impl Plan {
     /// Whether a body goes to the client.
     pub fn has_body(&self) -> bool {
         self.framing.has_body() && !self.bare
+    }
+
+    /// The same where the body does not come as the head says that goes on, because a filter makes another one of it.
+    /// `uncoded`: it comes as payload up to an end that is told.
+    #[must_use]
+    pub fn coming_as(mut self, came: Framing, uncoded: bool) -> Self {
+        if self.source != Framing::None {
+            self.source = if uncoded && came.has_body() { Framing::UntilClose } else { came };
+        }
+        self.keep_server &= came != Framing::UntilClose || uncoded;
+        self
     }
 }
 
@@ -376,6 +387,11 @@ impl Answer {
     /// What becomes of trailers.
     pub fn set_trailers(&mut self, trailers: Trailers) {
         self.flow.trailers = trailers;
+    }
+
+    /// Takes the trailers as they were received, of a body that has ended.
+    pub fn take_received_trailers(&mut self) -> Option<Box<Fields>> {
+        self.flow.take_received_trailers()
     }
 
     /// Has the kernel move the rest of the body where it can.

@@ -162,6 +162,12 @@ impl RequestBody {
         self.flow.set_chunked(chunked);
     }
 
+    /// How the head that goes on says that the body ends: in chunks also where it came with a length that a filter changes.
+    /// Before [`RequestBody::set_coding`].
+    pub fn go_on_as(&mut self, framing: Framing) {
+        self.comes_in_chunks |= self.has_body && framing == Framing::Chunked;
+    }
+
     /// What goes out before the body: the request's head is written here.
     pub fn head_mut(&mut self) -> &mut Buffer {
         self.flow.head_mut()

@@ -95,6 +95,7 @@ impl Flow {
 
     /// Ends a sink whose end is told: in chunks, or by whoever takes its trailers.
     pub(super) fn finish_chunks(&mut self, trailers: Option<&Fields>) {
+        self.came = trailers.filter(|trailers| !trailers.is_empty()).cloned().map(Box::new);
         match &mut self.sieve {
             Some(sieve) => sieve.end(trailers),
             None => self.end_with(trailers),

@@ -16,6 +16,8 @@ pub enum Passed {
     Again,
     /// It has nothing to give before that moment.
     Until(Moment),
+    /// The body is not what it has to be: it ends here, as one whose coding is broken.
+    Refused,
 }
 
 /// Stands in the way of one direction's body.
@@ -23,6 +25,11 @@ pub trait Passage {
     /// Moves what may go on from `input` to `output`, which is empty. What stays in `input` is shown again. `ended`:
     /// nothing comes behind it. What is passed on as it is had better be moved by [`forward`].
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed;
+
+    /// The trailers that came after the body; called once, before [`Passage::pass`] is called with the end. What stays goes on.
+    fn trailers(&mut self, trailers: &mut Option<Fields>) {
+        let _ = trailers;
+    }
 }
 
 /// Lets nothing go on: the sink did not ask for the body.
@@ -43,17 +50,24 @@ pub fn forward(input: &mut Buffer, output: &mut Buffer, most: usize) -> usize {
         input.clear();
         return output.len();
     }
-    if output.capacity() == 0 {
-        *output = body_buffer();
-    } else if output.is_empty() {
-        output.clear();
-        output.reserve_around(HEADROOM, TAILROOM);
+    if output.is_empty() {
+        make_output(output);
     }
     let length = input.len().min(most).min(output.room());
     let moved = output.push(&input.data()[..length]);
     debug_assert!(moved, "no more than there is room for");
     input.consume(length);
     length
+}
+
+/// Makes an empty buffer ready for what a passage writes: with room around it for the framing.
+pub fn make_output(output: &mut Buffer) {
+    if output.capacity() == 0 {
+        *output = body_buffer();
+    } else {
+        output.clear();
+        output.reserve_around(HEADROOM, TAILROOM);
+    }
 }
 
 /// A body that a passage can be put in the way of.
@@ -82,6 +96,8 @@ pub(super) struct Sieve {
     held: Buffer,
     /// The trailers that came behind the body, for when all of it has gone.
     trailers: Option<Fields>,
+    /// The passage has seen them.
+    told: bool,
     /// The passage has let go the last of it.
     done: bool,
     /// The passage itself holds something.
@@ -134,6 +150,8 @@ pub(super) enum Sifted {
     Held,
     /// Others get their turn first.
     Again,
+    /// The body is refused.
+    Refused,
 }
 
 impl Flow {
@@ -147,7 +165,8 @@ impl Flow {
         if !self.chunked {
             std::mem::swap(&mut held, &mut self.body);
         }
-        self.sieve = Some(Box::new(Sieve { passage, held, trailers: None, done: false, busy: false, until: None }));
+        self.sieve =
+            Some(Box::new(Sieve { passage, held, trailers: None, told: false, done: false, busy: false, until: None }));
     }
 
     /// Whether something stands in the way.
@@ -180,6 +199,9 @@ impl Flow {
             return Sifted::Hungry;
         }
         self.body.clear();
+        if ended && !std::mem::replace(&mut sieve.told, true) {
+            sieve.passage.trailers(&mut sieve.trailers);
+        }
         let passed = sieve.passage.pass(&mut sieve.held, &mut self.body, ended);
         sieve.busy = passed != Passed::Through;
         let last = passed == Passed::Through && ended && sieve.held.is_empty();
@@ -196,6 +218,7 @@ impl Flow {
             self.end_with(trailers.as_ref());
         }
         match passed {
+            Passed::Refused => Sifted::Refused,
             _ if output || (last && self.chunked) => Sifted::Output,
             _ if last => Sifted::Finished,
             Passed::Through if self.sieve.as_ref().is_some_and(|sieve| sieve.held.is_empty()) => Sifted::Hungry,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use wire::h1::{Edits, Limits, Overflow};
 use wire::h2;
-use wire::http::{Head, Method};
+use wire::http::{Fields, Head, Method};
 
 use super::{Request, Requests, ServerConnection, Terms};
 use crate::flow::{ByteSink, ByteSource};
@@ -96,5 +96,10 @@ impl Solo {
             Some(request) => request.poll_read(cx, buffer),
             None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
+    }
+
+    /// The fields that came after the payload, once a read has told its end.
+    pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.request.as_mut().and_then(ByteSource::take_trailers)
     }
 }

@@ -163,7 +163,7 @@ impl<'a> Course<'a> {
     }
 
     /// Reads the head of an answer; interim ones are passed over.
-    async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
+    pub(super) async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
         if let Some(solo) = self.solo.take() {
             return self.read_head_from(solo, expect).await;
         }

@@ -4,6 +4,7 @@
 mod agent;
 mod beat;
 mod external;
+mod grpc;
 mod header;
 mod http;
 mod opening;

@@ -22,6 +22,12 @@ impl Outcome {
     pub(super) fn new(status: CheckStatus, info: String) -> Self {
         Self { status, code: None, info }
     }
+
+    /// As an answer of a known protocol says it.
+    pub(super) fn failed(status: CheckStatus, code: i64, info: &str) -> Self {
+        let code = status.is_application().then_some(code);
+        Self { status, code, info: words::printable(info.as_bytes()) }
+    }
 }
 
 impl Course<'_> {

@@ -202,6 +202,7 @@ impl<'a> Course<'a> {
                 Step::Expect(expect) => {
                     match &expect.wanted {
                         Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
+                        Wanted::Grpc => self.expect_grpc(expect).await?,
                         _ if check.is_http => self.expect_answer(expect).await?,
                         _ => self.expect(expect).await?,
                     }
@@ -310,10 +311,7 @@ impl<'a> Course<'a> {
                     self.said = Some((code, info.or(before).unwrap_or_default()));
                     return Ok(());
                 }
-                Judgement::Failed { status, code, info } => {
-                    let code = status.is_application().then_some(code);
-                    return Err(Outcome { status, code, info: words::printable(info.as_bytes()) });
-                }
+                Judgement::Failed { status, code, info } => return Err(Outcome::failed(status, code, &info)),
                 Judgement::Nothing => {
                     let status =
                         if expect.ok == CheckStatus::L6Ok { CheckStatus::L6Response } else { expect.error_status() };

@@ -23,7 +23,9 @@ pub fn start(
     coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<RequestBody, FlowError> {
-    let (body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
+    let (mut body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
+    // A filter may have changed how long it is.
+    body.go_on_as(facts.borrow().request.framing);
     if came > 0 {
         let facts = &mut *facts.borrow_mut();
         facts.bytes.bytes_in += (came as u64).saturating_sub(facts.early_body);

@@ -405,7 +405,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {
-        let malformed = matches!(error, FlowError::Malformed(_));
+        let malformed = matches!(error, FlowError::Malformed(_) | FlowError::Refused);
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.
             Answer::Awaited if is_endless(error) => failed(Cause::Proxy, Phase::Headers, 400),
@@ -442,12 +442,15 @@ impl<'a> Exchange<'a> {
                 self.down_step = step;
                 if step == Step::Finished {
                     self.answer = Answer::Done;
+                    if let Some(trailers) = self.down.take_received_trailers() {
+                        self.facts.borrow_mut().response.trailers = Some(trailers);
+                    }
                     // Bytes behind the answer were not asked for.
                     self.reusable &= !self.down.has_surplus();
                 }
                 Ok(())
             }
-            Err(FlowError::Malformed(_)) => failed(Cause::Proxy, Phase::Data, 0),
+            Err(FlowError::Malformed(_) | FlowError::Refused) => failed(Cause::Proxy, Phase::Data, 0),
             Err(FlowError::Write(_)) => failed(Cause::Client, Phase::Data, 0),
             Err(FlowError::Read(_) | FlowError::Truncated) => failed(Cause::Server, Phase::Data, 0),
         }

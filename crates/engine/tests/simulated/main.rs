@@ -22,6 +22,7 @@ mod early;
 mod ejections;
 mod filters;
 mod generations;
+mod grpc;
 mod h2;
 mod half_close;
 mod health;

@@ -10,6 +10,7 @@ mod cookie;
 mod cost;
 mod distcc;
 mod ending;
+mod grpc;
 mod header;
 mod hello;
 mod layers;
@@ -204,6 +205,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     cost::TABLE,
     distcc::TABLE,
     ending::TABLE,
+    grpc::TABLE,
     header::TABLE,
     hello::TABLE,
     layers::TABLE,

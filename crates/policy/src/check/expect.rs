@@ -57,6 +57,8 @@ pub enum Wanted {
     Format(Content),
     /// An answer of a protocol that is known.
     Protocol(Answer),
+    /// An answer of gRPC that says that all is well.
+    Grpc,
     /// `status`.
     Status(Box<[RangeInclusive<u16>]>),
     /// `rstatus`.
@@ -170,7 +172,9 @@ impl Expect {
                     }),
                 }
             }
-            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) | Wanted::Protocol(_) => return None,
+            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) | Wanted::Protocol(_) | Wanted::Grpc => {
+                return None;
+            }
         };
         Some(holds != self.negated && !context.exhausted.get())
     }

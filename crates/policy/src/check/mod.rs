@@ -11,7 +11,7 @@ pub use agent::{AgentAnswer, Word};
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
 pub(crate) use protocol::script;
-pub use protocol::{Answer, Judgement};
+pub use protocol::{Answer, GrpcAnswer, Judgement};
 
 use crate::program::ServerAddress;
 use crate::rule::Action;

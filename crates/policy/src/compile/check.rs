@@ -9,7 +9,8 @@ use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{
-    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec,
+    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProtocolCheck, ProxySpec, RuleLineSpec,
+    ServerSpec, Spec,
 };
 use config::text;
 use expression::sample::Place;
@@ -94,12 +95,13 @@ impl Compiler<'_> {
         of_proxy: bool,
         bufsize: usize,
     ) -> Check {
-        let is_http = matches!(rules.method, CheckMethod::Http(_));
+        let is_httpchk = matches!(rules.method, CheckMethod::Http(_));
+        let is_grpc = matches!(rules.method, CheckMethod::Protocol(ProtocolCheck::Grpc { .. }));
         let is_tcp = rules.method == CheckMethod::Tcp;
         let tcp = self.script(&rules.tcp, written, names, ("tcp-check", check::tcp_rule, 0));
         let http = self.script(&rules.http, written, names, ("http-check", check::http_rule, rules.http_unjudged));
         for (lines, is_used, kind, option) in
-            [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_http, "http-check", "httpchk")]
+            [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_httpchk, "http-check", "httpchk")]
         {
             if let (Some(line), true) = (lines.iter().find(|line| !line.inherited && !is_used), of_proxy) {
                 let owner = owner(written);
@@ -112,7 +114,7 @@ impl Compiler<'_> {
         let steps = match &rules.method {
             CheckMethod::Connect | CheckMethod::Program => Vec::new(),
             CheckMethod::Tcp => tcp,
-            CheckMethod::Protocol(check) => check::script(check, bufsize),
+            CheckMethod::Protocol(check) => check::script(check, &written.name.value, bufsize),
             CheckMethod::Http(line) => {
                 let line = self.request_line(line, written, names);
                 let sends = rules.http.iter().filter(|rule| rule.words.first().is_some_and(|word| word.text == "send"));
@@ -122,7 +124,7 @@ impl Compiler<'_> {
         };
         Check {
             steps: steps.into(),
-            is_http,
+            is_http: is_httpchk || is_grpc,
             is_tcp,
             disable_on_404: rules.disable_on_404,
             send_state: rules.send_state,

@@ -21,6 +21,7 @@ fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
             period: Duration::from_millis(limit.period.into()),
             min_size: limit.min_size.into(),
         }),
+        FilterSpec::GrpcWeb => Filter::GrpcWeb,
         FilterSpec::Trace(trace) => Filter::Trace(Arc::new(Trace {
             label: format!("{}/{proxy}", trace.name.as_deref().unwrap_or("TRACE")).into(),
             quiet: trace.quiet,

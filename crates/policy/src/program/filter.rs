@@ -25,6 +25,8 @@ pub enum Filter {
     SharedBandwidth(Arc<SharedBandwidth>),
     /// `filter trace`.
     Trace(Arc<Trace>),
+    /// `filter grpc-web`.
+    GrpcWeb,
 }
 
 /// A limit of bandwidth for each stream.

@@ -54,6 +54,8 @@ pub struct Head {
     pub(crate) implied_authority: bool,
     /// Bytes of its body that take room from it ([`Head::share`]).
     shared: u32,
+    /// The fields that came after its body (RFC 9110, section 6.5), once the whole message was received; `None` without any.
+    pub trailers: Option<Box<Fields>>,
 }
 
 impl Head {
@@ -80,6 +82,7 @@ impl Head {
         self.upgrade = false;
         self.implied_authority = false;
         self.shared = 0;
+        self.trailers = None;
     }
 
     /// A request's method as it was written.

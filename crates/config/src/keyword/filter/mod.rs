@@ -11,6 +11,7 @@ use super::proxy::{ProxyContext, ProxyParse};
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
+use crate::spec::FilterSpec;
 use crate::suggest;
 
 /// A filter.
@@ -43,6 +44,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
     not_yet("comp-res", "", "Puts compression of responses among the filters."),
     not_yet("compression", "", "Puts compression among the filters."),
     not_yet("fcgi-app", "<section>", "Puts a FastCGI application among the filters."),
+    supported("grpc-web", "", "Translates gRPC-Web of clients to gRPC of servers, and back. Weir's own.", grpc_web),
     not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
     not_yet("ot", "[id <id>] config <file>", "OpenTracing, by its short name."),
     not_yet("otel", "[id <id>] config <file>", "OpenTelemetry."),
@@ -79,6 +81,12 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
+fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 2, "filter grpc-web") {
+        context.draft.spec.filters.list.push(FilterSpec::GrpcWeb);
+    }
+}
+
 fn refuse(context: &mut ProxyContext<'_>, line: &Line) {
     let place = context.holder.describe();
     context.report.not_yet(line.span(0), &format!("filter {}", line.text(1)), &place);
@@ -87,5 +95,9 @@ fn refuse(context: &mut ProxyContext<'_>, line: &Line) {
 /// Filters that work, and the families that HAProxy counts them to.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let working = TABLE.iter().filter(|row| matches!(row.status, Status::Supported(_)));
-    working.map(|row| (row.name, if row.name.starts_with("bwlim-") { "BWLIM" } else { "TRACE" }))
+    working.map(|row| match row.name {
+        "bwlim-in" | "bwlim-out" => (row.name, "BWLIM"),
+        "grpc-web" => (row.name, "GRPCWEB"),
+        _ => (row.name, "TRACE"),
+    })
 }

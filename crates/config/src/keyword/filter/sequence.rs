@@ -6,6 +6,7 @@ use crate::document::Line;
 use crate::keyword::proxy::{ProxyContext, ProxyDraft};
 use crate::keyword::report::Report;
 use crate::span::Spanned;
+use crate::spec::{FilterSpec, Mode};
 
 /// Reads the line.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
@@ -30,10 +31,14 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     *sequence = Some(Spanned { value: names, span: line.span(2) });
 }
 
-/// Looks for filters that sequences name and that are not there.
+/// Looks for filters that sequences name and that are not there, and for those that the proxy's mode does not allow.
 pub(crate) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let filters = &draft.spec.filters;
+        if draft.spec.mode != Mode::Http && filters.list.contains(&FilterSpec::GrpcWeb) {
+            let message = format!("{}: 'filter grpc-web' requires 'mode http'.", draft.spec.name.value);
+            report.push(Diagnostic::alert(draft.spec.name.span, message).with_form(Form::Bare));
+        }
         for (direction, sequence) in [("request", &filters.request), ("response", &filters.response)] {
             let Some(sequence) = sequence else { continue };
             let known = |name: &str| filters.list.iter().any(|filter| filter.name() == name);

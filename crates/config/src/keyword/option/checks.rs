@@ -17,6 +17,13 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         "Checks servers with an HTTP request.",
         method,
     ),
+    supported(
+        fixed(BACK),
+        "grpc-check",
+        "[service <name>] [authority <name>]",
+        "Checks servers by the health checking protocol of gRPC. Weir's own.",
+        method,
+    ),
     supported(fixed(BACK), "ldap-check", "", "Checks LDAP servers.", method),
     supported(switch(BACK), "log-health-checks", "", "Logs every change of a health check.", log),
     supported(

@@ -67,7 +67,7 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
 }
 
 /// Every type.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "tcp-check",
     "httpchk",
     "ssl-hello-chk",
@@ -77,6 +77,7 @@ const KNOWN: [&str; 9] = [
     "mysql-check",
     "ldap-check",
     "spop-check",
+    "grpc-check",
 ];
 
 /// The rules that make the steps of such a check; `None`: it has its own.
@@ -103,6 +104,7 @@ fn fits(context: &mut SectionContext<'_>, line: &Line) -> bool {
             ProtocolCheck::Mysql { .. } => "MYSQL",
             ProtocolCheck::SslHello => "SSL3",
             ProtocolCheck::Spop => "SPOP",
+            ProtocolCheck::Grpc { .. } => "GRPC",
         },
         // A type that is none: that has been said.
         _ => return true,

@@ -240,6 +240,7 @@ impl Exchange<'_> {
         let facts = &mut *self.facts.borrow_mut();
         let tunnel = opens_tunnel(facts);
         let filters = facts.filters.clone();
+        let came = facts.response.framing;
         if let Some(filters) = &filters {
             filter::response_head(filters, &mut facts.response);
         }
@@ -260,7 +261,10 @@ impl Exchange<'_> {
             spelling: http.client_spelling.as_deref(),
         };
         let format = self.client.conn.head_format();
-        let plan = AnswerFlow::plan(format, &facts.request, &facts.response, &onward);
+        let mut plan = AnswerFlow::plan(format, &facts.request, &facts.response, &onward);
+        if facts.response.framing != came {
+            plan = plan.coming_as(came, onward.uncoded);
+        }
         self.keep_client = plan.keep_client;
         self.reusable = plan.keep_server && !self.terms.close_server;
         let interim = self.down.queued();

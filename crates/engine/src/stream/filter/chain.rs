@@ -7,6 +7,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow::{Passage, Passed};
 use expression::sample::Direction;
+use wire::http::Fields;
 
 use super::{Event, Filters};
 
@@ -36,6 +37,13 @@ impl Chain {
 }
 
 impl Passage for Chain {
+    fn trailers(&mut self, trailers: &mut Option<Fields>) {
+        let set = &mut *self.filters.borrow_mut();
+        for stage in &self.stages {
+            set.attached[stage.filter].filter.trailers(self.direction, trailers);
+        }
+    }
+
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
         let set = &mut *self.filters.borrow_mut();
         let (scene, direction) = (set.scene, self.direction);
@@ -74,6 +82,7 @@ impl Passage for Chain {
                     }
                 }
                 Passed::Again => again = true,
+                Passed::Refused => return Passed::Refused,
                 Passed::Until(moment) => until = Some(until.map_or(moment, |until| until.min(moment))),
             }
             // The next one sees the end behind the last bytes of this one.

@@ -16,6 +16,7 @@
 
 mod bandwidth;
 mod chain;
+mod grpc_web;
 mod shared;
 mod trace;
 
@@ -30,7 +31,7 @@ use conn::flow::{Filtered, Passed, forward};
 use expression::sample::Direction;
 use live::table::Pinned;
 use policy::program::Proxy;
-use wire::http::Head;
+use wire::http::{Fields, Head};
 
 use crate::session::Session;
 use crate::worker::SharedFacts;
@@ -107,6 +108,11 @@ pub trait Filter {
         Passed::Through
     }
 
+    /// The trailers of a body that it may see; called before [`Filter::body`] is called with the end. What stays goes on.
+    fn trailers(&mut self, direction: Direction, trailers: &mut Option<Fields>) {
+        let _ = (direction, trailers);
+    }
+
     /// A rule limits the bandwidth of the stream: to so many bytes in such a time, each the filter's own where there is
     /// none.
     fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
@@ -157,6 +163,7 @@ impl Set {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
                 policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
+                policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };
             self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });

@@ -1,6 +1,7 @@
 //! Checks that speak the protocol of a service (configuration manual, "option mysql-check" and its kin): what they send,
 //! and what the answers mean. Must never open a connection.
 
+mod grpc;
 mod ldap;
 mod mysql;
 mod spop;
@@ -8,6 +9,8 @@ mod spop;
 mod tests;
 mod text;
 mod tls;
+
+pub use grpc::GrpcAnswer;
 
 use super::{Connect, Content, Expect, Payload, Step, Wanted};
 use config::spec::ProtocolCheck;
@@ -107,8 +110,8 @@ impl Answer {
     }
 }
 
-/// The script of a check. `bufsize`: how much of an answer is looked at.
-pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
+/// The script of a check of the backend of that name. `bufsize`: how much of an answer is looked at.
+pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Vec<Step> {
     let send = |bytes: Vec<u8>| Step::Send(Payload { content: Content::Bytes(bytes.into()), comment: None });
     // They are left in order, not by a reset: servers may take that for an attack.
     let connect = || Step::Connect(Connect { default: true, linger: true, ..Connect::default() });
@@ -136,6 +139,7 @@ pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
             let largest = spop::largest(bufsize);
             vec![connect(), send(spop::hello(largest)), Answer::Spop { largest }.step()]
         }
+        ProtocolCheck::Grpc { service, authority } => grpc::steps(service, authority.as_deref().unwrap_or(backend)),
     }
 }
 

@@ -9,7 +9,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 }
 
 fn sent(check: &ProtocolCheck) -> Vec<Vec<u8>> {
-    let steps = script(check, 16_384);
+    let steps = script(check, "b", 16_384);
     let payloads = steps.iter().filter_map(|step| match step {
         Step::Send(Payload { content: Content::Bytes(bytes), .. }) => Some(bytes.to_vec()),
         _ => None,
@@ -140,7 +140,7 @@ fn half_an_answer_is_waited_for() {
 #[test]
 fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     let user = Some(("user".to_owned(), MysqlVersion::Post41));
-    let steps = script(&ProtocolCheck::Mysql { user }, 16_384);
+    let steps = script(&ProtocolCheck::Mysql { user }, "b", 16_384);
     let answers = steps.iter().filter_map(|step| match step {
         Step::Expect(expect) => match expect.wanted {
             Wanted::Protocol(answer) => Some(answer),

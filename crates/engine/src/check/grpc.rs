@@ -1,0 +1,48 @@
+//! The answer to a call of the health service of gRPC (`option grpc-check`): its head, its message, its trailers. Must never judge
+//! them.
+
+use live::health::CheckStatus;
+use policy::check::{Expect, GrpcAnswer, Judgement};
+use wire::http::Framing;
+
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
+use super::words;
+
+/// Bytes of a message that are looked at; that of a health service has two.
+const MOST: usize = 1024;
+
+impl<'a> Course<'a> {
+    /// Waits for an answer of gRPC that says that all is well.
+    pub(super) async fn expect_grpc(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
+        self.restart_timeout();
+        let head = self.read_head(expect).await?;
+        self.ended |= head.framing == Framing::None;
+        while !self.ended && self.input.len() < MOST {
+            match self.receive().await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(error)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+            }
+        }
+        let trailers = self.solo.as_mut().and_then(|solo| solo.take_trailers());
+        let field = |name: &[u8]| trailers.as_ref().and_then(|fields| fields.first(name)).or_else(|| head.first(name));
+        let answer = GrpcAnswer {
+            status: head.status(),
+            kind: head.first(b"content-type"),
+            code: field(b"grpc-status"),
+            words: field(b"grpc-message"),
+            body: self.input.data(),
+        };
+        match answer.judge() {
+            Judgement::Passed { code, info } => {
+                self.said = Some((code, info.unwrap_or_default()));
+                Ok(())
+            }
+            Judgement::Failed { status, code, info } => Err(Outcome::failed(status, code, &info)),
+            Judgement::Wait | Judgement::Nothing => Err(Outcome::new(expect.error_status(), String::new())),
+        }
+    }
+}

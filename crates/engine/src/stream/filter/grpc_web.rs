@@ -1,0 +1,302 @@
+//! `filter grpc-web`, Weir's own: a request of gRPC-Web goes to its server as one of gRPC, and the answer comes back as one of
+//! gRPC-Web (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>): its trailers are the last frame of the body, and with
+//! `application/grpc-web-text` all of it is Base64. Holds no more than the trailers and a group of Base64. Must never look into a
+//! message.
+
+use base::buffer::Buffer;
+use base64ct::{Base64, Encoding};
+use conn::flow::{Passed, forward, make_output};
+use expression::sample::Direction;
+use wire::http::{Fields, Framing, Head};
+
+use super::{Filter, Scene};
+
+/// Media types; what follows names the coding of messages (`+proto`).
+const GRPC: &[u8] = b"application/grpc";
+const WEB: &[u8] = b"application/grpc-web";
+const TEXT: &[u8] = b"application/grpc-web-text";
+
+/// The flags of a frame that holds trailers.
+const TRAILERS: u8 = 0x80;
+
+/// Bytes that Base64 makes characters of at a time: whole groups, which fit a line of the encoder.
+const PIECE: usize = 3 * 256;
+
+/// Translates one call. One that does not begin as gRPC-Web passes as it is.
+#[derive(Default)]
+pub(super) struct Translator {
+    /// The request is one of gRPC-Web.
+    active: bool,
+    /// Its body is Base64.
+    text_request: bool,
+    /// The client takes Base64.
+    text_answer: bool,
+    /// The answer is one of gRPC, and is translated.
+    answers: bool,
+    group: Group,
+    /// The frame of the trailers, and how much of it is out.
+    last: Vec<u8>,
+    out: usize,
+}
+
+/// The rest of a media type that begins so, in whatever case: empty, or from `+` or `;` on.
+fn kind_of<'v>(value: &'v [u8], media: &[u8]) -> Option<&'v [u8]> {
+    let (head, rest) = value.split_at_checked(media.len())?;
+    let ends = matches!(rest.first(), None | Some(b'+' | b';' | b' '));
+    (ends && head.eq_ignore_ascii_case(media)).then_some(rest)
+}
+
+/// Whether a media type is named in a list of them.
+fn names(list: &[u8], media: &[u8]) -> bool {
+    list.split(|byte| *byte == b',').any(|one| kind_of(one.trim_ascii(), media).is_some())
+}
+
+impl Translator {
+    fn request(&mut self, head: &mut Head) {
+        let Some(kind) = head.fields.first(b"content-type") else { return };
+        let text = kind_of(kind, TEXT);
+        let Some(rest) = text.or_else(|| kind_of(kind, WEB)) else { return };
+        let kind = [GRPC, rest].concat();
+        (self.active, self.text_request) = (true, text.is_some());
+        let accepts = |media| head.fields.all(b"accept").any(|list| names(list, media));
+        self.text_answer = accepts(TEXT) || self.text_request && !accepts(WEB);
+        head.fields.replace(b"content-type", &kind);
+        // Servers of gRPC take calls of those alone that understand trailers.
+        head.fields.replace(b"te", b"trailers");
+        if self.text_request && matches!(head.framing, Framing::Length(length) if length > 0) {
+            head.framing = Framing::Chunked;
+        }
+    }
+
+    fn answer(&mut self, head: &mut Head) {
+        let Some(kind) = head.fields.first(b"content-type") else { return };
+        let Some(rest) = kind_of(kind, GRPC) else { return };
+        let kind = [if self.text_answer { TEXT } else { WEB }, rest].concat();
+        self.answers = true;
+        head.fields.replace(b"content-type", &kind);
+        head.fields.remove_all(b"trailer");
+        if matches!(head.framing, Framing::Length(length) if length > 0) {
+            head.framing = Framing::Chunked;
+        }
+    }
+
+    /// Decodes what is here.
+    fn decode(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        make_output(output);
+        let most = input.len().min(output.room());
+        let mut decoded = Vec::with_capacity(most);
+        for byte in &input.data()[..most] {
+            if !self.group.push(*byte, &mut decoded) {
+                return Passed::Refused;
+            }
+        }
+        input.consume(most);
+        // A group gives three bytes for four; the one that is kept adds less than it has taken.
+        let fits = output.push(&decoded);
+        match (fits, input.is_empty()) {
+            (false, _) => Passed::Refused,
+            (true, true) if ended && !self.group.is_whole() => Passed::Refused,
+            (true, true) => Passed::Through,
+            (true, false) => Passed::Again,
+        }
+    }
+
+    /// Passes payload and then the frame of the trailers, as Base64 where the client wants that.
+    fn translate(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        if self.text_answer {
+            make_output(output);
+            encode(input, output);
+        } else if !input.is_empty() {
+            forward(input, output, usize::MAX);
+        }
+        if !ended || !input.is_empty() {
+            return if input.is_empty() { Passed::Through } else { Passed::Again };
+        }
+        if output.is_empty() && self.out < self.last.len() {
+            make_output(output);
+        }
+        let mut frame = Buffer::with_capacity(self.last.len() - self.out);
+        let placed = frame.push(&self.last[self.out..]);
+        debug_assert!(placed, "it was made for that");
+        if self.text_answer {
+            encode(&mut frame, output);
+        } else {
+            let most = frame.len().min(output.room());
+            if output.push(&frame.data()[..most]) {
+                frame.consume(most);
+            }
+        }
+        self.out = self.last.len() - frame.len();
+        if frame.is_empty() { Passed::Through } else { Passed::Again }
+    }
+}
+
+/// Encodes what there is room for. Each piece is padded: what has come goes on at once, and clients take that.
+fn encode(input: &mut Buffer, output: &mut Buffer) {
+    let mut line = [0; PIECE / 3 * 4];
+    while !input.is_empty() {
+        let most = input.len().min(PIECE);
+        if output.room() < most.div_ceil(3) * 4 {
+            return;
+        }
+        let Ok(text) = Base64::encode(&input.data()[..most], &mut line) else { return };
+        if !output.push(text.as_bytes()) {
+            return;
+        }
+        input.consume(most);
+    }
+}
+
+/// The frame that says what trailers say.
+fn frame(trailers: &Fields) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (name, value) in trailers.iter() {
+        for part in [name, b": ", value, b"\r\n"] {
+            lines.extend_from_slice(part);
+        }
+    }
+    let length = u32::try_from(lines.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[TRAILERS][..], &length, &lines].concat()
+}
+
+impl Filter for Translator {
+    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+        match direction {
+            Direction::Request => self.request(head),
+            Direction::Response if self.active => self.answer(head),
+            Direction::Response => {}
+        }
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Request => self.text_request,
+            Direction::Response => self.answers,
+        }
+    }
+
+    fn body(
+        &mut self,
+        _: &Scene,
+        direction: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Passed {
+        match direction {
+            Direction::Request => self.decode(input, output, ended),
+            Direction::Response => self.translate(input, output, ended),
+        }
+    }
+
+    fn trailers(&mut self, direction: Direction, trailers: &mut Option<Fields>) {
+        if direction == Direction::Response
+            && self.answers
+            && let Some(trailers) = trailers.take()
+        {
+            self.last = frame(&trailers);
+        }
+    }
+}
+
+/// Characters of Base64 that make no bytes yet. Padding may end any group: clients encode what they have, piece by piece.
+#[derive(Default)]
+struct Group {
+    bits: u32,
+    characters: u8,
+    padding: u8,
+}
+
+impl Group {
+    /// Takes a character. False: it is none of Base64, or not in its place.
+    fn push(&mut self, character: u8, out: &mut Vec<u8>) -> bool {
+        let value = match character {
+            b'A'..=b'Z' => character - b'A',
+            b'a'..=b'z' => character - b'a' + 26,
+            b'0'..=b'9' => character - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' if self.characters >= 2 => 0,
+            b'\r' | b'\n' => return true,
+            _ => return false,
+        };
+        if character == b'=' {
+            self.padding += 1;
+        } else if self.padding > 0 {
+            return false;
+        }
+        self.bits = self.bits << 6 | u32::from(value);
+        self.characters += 1;
+        if self.characters == 4 {
+            let bytes = self.bits.to_be_bytes();
+            out.extend_from_slice(&bytes[1..4 - usize::from(self.padding)]);
+            *self = Self::default();
+        }
+        true
+    }
+
+    /// Whether no group has begun.
+    fn is_whole(&self) -> bool {
+        self.characters == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+        let (mut group, mut out) = (Group::default(), Vec::new());
+        let taken = text.iter().all(|byte| group.push(*byte, &mut out));
+        (taken && group.is_whole()).then_some(out)
+    }
+
+    #[test]
+    fn base64_may_be_padded_in_the_middle() {
+        let rows: &[(&[u8], Option<&[u8]>)] = &[
+            (b"", Some(b"")),
+            (b"YWJj", Some(b"abc")),
+            (b"YQ==", Some(b"a")),
+            (b"YWI=YWJjYQ==", Some(b"ababca")),
+            (b"YWJj\r\nYWJj", Some(b"abcabc")),
+            (b"+/+/", Some(&[0xfb, 0xff, 0xbf])),
+            (b"YWJ", None),
+            (b"YQ=a", None),
+            (b"====", None),
+            (b"Y===", None),
+            (b"YW-j", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(decoded(text).as_deref(), *expected, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_in_pieces_is_decoded() {
+        for length in [0, 1, 2, 3, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 2] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 7 % 251) as u8).collect();
+            let (mut input, mut output) = (Buffer::with_capacity(length), Buffer::with_capacity(2 * length + 4));
+            assert!(input.push(&bytes));
+            encode(&mut input, &mut output);
+            assert!(input.is_empty());
+            assert_eq!(decoded(output.data()).as_deref(), Some(&*bytes), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn media_types_end_where_they_end() {
+        let rows: &[(&[u8], &[u8], Option<&[u8]>)] = &[
+            (b"application/grpc", GRPC, Some(b"")),
+            (b"Application/gRPC+proto", GRPC, Some(b"+proto")),
+            (b"application/grpc; x=1", GRPC, Some(b"; x=1")),
+            (b"application/grpc-web", GRPC, None),
+            (b"application/grpc-web-text+proto", WEB, None),
+            (b"application/grpc-web-text+proto", TEXT, Some(b"+proto")),
+            (b"application/grp", GRPC, None),
+        ];
+        for (value, media, expected) in rows {
+            assert_eq!(kind_of(value, media), *expected, "{}", String::from_utf8_lossy(value));
+        }
+        assert!(names(b"*/*, application/grpc-web-text", TEXT) && !names(b"*/*", TEXT));
+    }
+}
