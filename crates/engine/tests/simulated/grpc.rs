@@ -131,7 +131,7 @@ fn clients_of_grpc_web_reach_servers_of_grpc() {
                         let rest =
                             if is_text { String::new() } else { format!("content-length: {}\r\n", question.len()) };
                         let stream = origin.expect_request(&at_server(seen, accept, &rest), &question).await;
-                        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ntrailer: x\r\n\r\n");
+                        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ntrailer: x\r\n\r\n";
                         origin.send(Part::Head, stream, head).await;
                         origin.stream(stream, &reply).await;
                         origin.send(Part::HeadAlone, stream, "grpc-status: 0\r\nx: y\r\n").await;
