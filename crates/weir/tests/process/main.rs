@@ -16,6 +16,7 @@ mod crowd;
 mod demonstration;
 mod exhaustion;
 mod external;
+mod grpc;
 mod handover;
 mod manual;
 mod master;
