@@ -140,6 +140,7 @@ pub fn run(case: &Case, reads: &Script, writes: &Script) {
         FlowError::Truncated => "truncated",
         FlowError::Write(_) => "write",
         FlowError::Malformed(_) => "malformed",
+        FlowError::Refused => "refused",
     });
     assert_eq!(result.is_ok(), transfer.flow.is_finished());
     if matches!(result, Err("read" | "truncated" | "malformed")) {

@@ -104,6 +104,7 @@ async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Tra
         FlowError::Truncated => "truncated",
         FlowError::Write(_) => "write",
         FlowError::Malformed(_) => "malformed",
+        FlowError::Refused => "refused",
     });
     let rest = if result.is_ok() { flow.take_rest().data().to_vec() } else { Vec::new() };
     let consumed =
