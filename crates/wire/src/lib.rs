@@ -6,6 +6,7 @@ pub mod client_hello;
 pub mod client_ip;
 pub mod date;
 pub mod dns;
+pub mod grpc_web;
 pub mod h1;
 pub mod h2;
 pub mod http;

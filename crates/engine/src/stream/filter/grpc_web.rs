@@ -7,6 +7,7 @@ use base::buffer::Buffer;
 use base64ct::{Base64, Encoding};
 use conn::flow::{Passed, forward, make_output};
 use expression::sample::Direction;
+use wire::grpc_web::trailers_frame;
 use wire::http::{Fields, Framing, Head};
 
 use super::{Filter, Scene};
@@ -15,9 +16,6 @@ use super::{Filter, Scene};
 const GRPC: &[u8] = b"application/grpc";
 const WEB: &[u8] = b"application/grpc-web";
 const TEXT: &[u8] = b"application/grpc-web-text";
-
-/// The flags of a frame that holds trailers.
-const TRAILERS: u8 = 0x80;
 
 /// Bytes that Base64 makes characters of at a time: whole groups, which fit a line of the encoder.
 const PIECE: usize = 3 * 256;
@@ -147,18 +145,6 @@ fn encode(input: &mut Buffer, output: &mut Buffer) {
     }
 }
 
-/// The frame that says what trailers say.
-fn frame(trailers: &Fields) -> Vec<u8> {
-    let mut lines = Vec::new();
-    for (name, value) in trailers.iter() {
-        for part in [name, b": ", value, b"\r\n"] {
-            lines.extend_from_slice(part);
-        }
-    }
-    let length = u32::try_from(lines.len()).unwrap_or(u32::MAX).to_be_bytes();
-    [&[TRAILERS][..], &length, &lines].concat()
-}
-
 impl Filter for Translator {
     fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
         match direction {
@@ -194,7 +180,7 @@ impl Filter for Translator {
             && self.answers
             && let Some(trailers) = trailers.take()
         {
-            self.last = frame(&trailers);
+            self.last = trailers_frame(&trailers);
         }
     }
 }
