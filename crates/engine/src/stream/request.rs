@@ -23,6 +23,8 @@ enum Received {
     Preface,
     /// The client went away between two requests.
     Silence,
+    /// The protocol that was agreed on has not begun.
+    Unspoken,
     Failed {
         outcome: Outcome,
         status: u16,
@@ -75,6 +77,16 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             session.end(facts);
             return;
         }
+        Received::Unspoken => {
+            conclude::learn_destination(session);
+            // As HAProxy: there was no request, and the client is told nothing.
+            if begun {
+                finish_upgrade(&facts);
+            } else {
+                finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
+            }
+            return conclude::conclude(session, facts);
+        }
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -122,7 +134,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             Poll::Ready(h1::Received::Head { .. } | h1::Received::Invalid { .. })
                 if client.served == 0 && several::is_expected(session, &mut client.conn) =>
             {
-                Poll::Ready(Received::Nothing)
+                Poll::Ready(Received::Unspoken)
             }
             Poll::Ready(h1::Received::Head { body, length }) => {
                 meet_head(&mut facts.borrow_mut(), length);
@@ -141,6 +153,11 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                 Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
             }
             Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
+            Poll::Ready(h1::Received::Closed)
+                if client.served == 0 && several::is_expected(session, &mut client.conn) =>
+            {
+                Poll::Ready(Received::Unspoken)
+            }
             Poll::Ready(h1::Received::Closed) => {
                 let outcome = Outcome::new(Cause::Client, Phase::Request);
                 Poll::Ready(Received::Failed { outcome, status: 400 })
@@ -154,7 +171,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                     client.timer.arm(deadline);
                 }
                 client.timer.poll_expired(cx).map(|()| {
-                    if silent {
+                    if silent || client.served == 0 && several::is_expected(session, &mut client.conn) {
                         return Received::Nothing;
                     }
                     let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
@@ -181,9 +198,12 @@ fn finish_upgrade(facts: &SharedFacts) {
     finish(facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
 }
 
-/// The client of a fresh connection sent nothing in time.
+/// The client of a fresh connection sent nothing in time. Of one that has to speak HTTP/2 nothing is said, as in HAProxy.
 pub async fn expired(session: &StreamTask, client: &mut Client) {
     let (facts, begun) = client.begin(session);
+    if !begun && several::is_expected(session, &mut client.conn) {
+        return session.end(facts);
+    }
     conclude::learn_destination(session);
     if begun {
         finish_upgrade(&facts);

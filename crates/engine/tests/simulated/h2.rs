@@ -455,3 +455,21 @@ fn a_client_that_reads_nothing_is_left_in_time() {
         drop(client);
     });
 }
+
+/// A connection that has to begin with the preface and does not is logged as refused, one that is silent is not.
+#[test]
+fn what_does_not_begin_as_agreed_is_no_request() {
+    const LINE: &str = r#"l l/<NOSRV> -1/-1/-1/-1/# 0 # - - PR-- 1/1/0/0/0 0/0 "<BADREQ>""#;
+    let sections = format!("listen l\n bind {WEIR} proto h2\n timeout http-request 2s\n server s1 10.0.1.1:80");
+    for (bytes, is_logged) in [(Some(GET), true), (Some("PRI * HT"), true), (Some(""), true), (None, false)] {
+        config(&sections).run(move |world| async move {
+            let mut client = Peer::connect(WEIR).await;
+            if let Some(bytes) = bytes {
+                client.send(bytes).await;
+                client.half_close();
+            }
+            client.expect_end().await;
+            if is_logged { world.expect_log(&[LINE]).await } else { world.expect_no_log() }
+        });
+    }
+}

@@ -18,6 +18,7 @@ mod exhaustion;
 mod external;
 mod grpc;
 mod handover;
+mod http2_peers;
 mod manual;
 mod master;
 mod memory;

@@ -1,0 +1,3 @@
+module http2test
+
+go 1.24

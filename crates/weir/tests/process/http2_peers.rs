@@ -1,0 +1,240 @@
+//! HTTP/2 with clients and servers of other authors: Go's net/http, Python's httpx and h2, curl, nghttp, h2load, nginx and HAProxy.
+//! Each is skipped, with a word, where it is missing.
+
+use crate::support::{Folder, Running, connect, free_port, run};
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::Command;
+
+/// Where Go is, where it is in no path.
+const GO: [&str; 3] = ["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"];
+
+fn certificate() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/site.pem").to_string_lossy().into_owned()
+}
+
+fn is_there(program: &str, argument: &str) -> bool {
+    let there = Command::new(program).arg(argument).output().is_ok();
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
+}
+
+/// Builds the client and the server of Go. `None`: there is no Go that can; that was said.
+fn build(folder: &Folder) -> Option<String> {
+    let Some(go) = GO.iter().find(|go| Command::new(go).arg("version").output().is_ok()) else {
+        eprintln!("skipped: go is not installed");
+        return None;
+    };
+    let program = folder.path("http2test").to_string_lossy().into_owned();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/http2");
+    let built = run(Command::new(go).current_dir(source).env("GOTOOLCHAIN", "local").args([
+        "build",
+        "-buildvcs=false",
+        "-o",
+        &program,
+        ".",
+    ]));
+    if built.code() != Some(0) {
+        eprintln!("skipped: this Go cannot build the client: {}", built.stderr);
+        return None;
+    }
+    Some(program)
+}
+
+/// A server of Go that answers on a port of its own.
+struct Origin {
+    _server: Running,
+    port: String,
+}
+
+impl Origin {
+    fn start(program: &str, certificate: Option<&str>) -> Self {
+        let mut server = Running::start(Command::new(program).arg("server").args(certificate));
+        let line = server.wait_for_line(|line| line.starts_with("listening "));
+        Self { port: line["listening ".len()..].trim().to_owned(), _server: server }
+    }
+}
+
+const DEFAULTS: &str = "defaults\n mode http\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n";
+
+/// Weir with these sections; `[port]` stands for the port of its `bind`.
+fn weir(folder: &Folder, sections: &str) -> (Running, u16) {
+    let port = free_port();
+    let text = format!(
+        "global\n tune.h2.be.max-concurrent-streams 20\n{DEFAULTS}{}",
+        sections.replace("[port]", &port.to_string()).replace("[pem]", &certificate())
+    );
+    let file = folder.write(&format!("weir-{port}.cfg"), &text);
+    let running = Running::weir(&["-db", "-f", &file]);
+    drop(connect(port));
+    (running, port)
+}
+
+/// Has Go's client make requests of every kind but `without`.
+fn call(program: &str, scheme: &str, port: u16, through: &str, without: &[&str]) {
+    let done = run(Command::new(program).args(["client", &format!("{scheme}://127.0.0.1:{port}")]).args(without));
+    assert_eq!(done.code(), Some(0), "{through}: {}{}", done.stdout, done.stderr);
+    let kinds = ["upload", "duplex", "cut", "early", "cancel", "many"].into_iter();
+    let expected: Vec<_> = kinds.filter(|kind| !without.contains(kind)).map(|kind| format!("ok {kind}")).collect();
+    assert_eq!(done.stdout.lines().collect::<Vec<_>>(), expected, "{through}");
+}
+
+#[test]
+fn the_client_and_the_server_of_go() {
+    let folder = Folder::new();
+    let Some(program) = build(&folder) else { return };
+    let (clear, secure) = (Origin::start(&program, None), Origin::start(&program, Some(&certificate())));
+    let rows = [
+        ("http", "", format!("{} proto h2", clear.port)),
+        ("https", "ssl crt [pem]", format!("{} proto h2", clear.port)),
+        ("http", "", format!("{} ssl verify none alpn h2", secure.port)),
+        ("https", "ssl crt [pem]", format!("{} ssl verify none alpn h2,http/1.1", secure.port)),
+        ("https", "ssl crt [pem] alpn h2", clear.port.clone()),
+    ];
+    for (scheme, bind, server) in &rows {
+        let sections = format!("listen l\n bind 127.0.0.1:[port] {bind}\n server s 127.0.0.1:{server}\n");
+        let (_weir, port) = weir(&folder, &sections);
+        call(&program, scheme, port, &sections, &[]);
+    }
+}
+
+/// Weir behind HAProxy, and in front of it, with HTTP/2 on all three connections. HAProxy 2.6 ends an answer that its server has cut
+/// off as if it were whole.
+#[test]
+fn haproxy_on_either_side() {
+    if !is_there("haproxy", "-v") {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(program) = build(&folder) else { return };
+    let origin = Origin::start(&program, None);
+    let haproxy = |name: &str, server: &str| {
+        let port = free_port();
+        let text = format!("{DEFAULTS}listen l\n bind 127.0.0.1:{port}\n server s 127.0.0.1:{server} proto h2\n");
+        let file = folder.write(name, &text);
+        let running = Running::start(Command::new("haproxy").args(["-db", "-f", &file]));
+        drop(connect(port));
+        (running, port)
+    };
+    let section = |server: &str| format!("listen l\n bind 127.0.0.1:[port]\n server s 127.0.0.1:{server} proto h2\n");
+    let (_weir, port) = weir(&folder, &section(&origin.port));
+    let (_front, front) = haproxy("front.cfg", &port.to_string());
+    call(&program, "http", front, "HAProxy, Weir, Go", &["cut"]);
+    let (_back, back) = haproxy("back.cfg", &origin.port);
+    let (_weir, port) = weir(&folder, &section(&back.to_string()));
+    call(&program, "http", port, "Weir, HAProxy, Go", &["cut"]);
+}
+
+/// Answers of a file by nginx, with HTTP/2 in clear and by TLS; the client is curl.
+#[test]
+fn nginx_behind_and_curl_in_front() {
+    if !is_there("nginx", "-v") || !is_there("curl", "-V") {
+        return;
+    }
+    let folder = Folder::new();
+    let (clear, secure, pem) = (free_port(), free_port(), certificate());
+    let content = "nginx\n".repeat(50_000);
+    folder.write("large.txt", &content);
+    let root = folder.text();
+    let text = format!(
+        "daemon off;\nmaster_process off;\npid {root}/nginx.pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n\
+         client_body_temp_path {root}/1;\nproxy_temp_path {root}/2;\nfastcgi_temp_path {root}/3;\nuwsgi_temp_path {root}/4;\n\
+         scgi_temp_path {root}/5;\nserver {{\nlisten 127.0.0.1:{clear} http2;\nlisten 127.0.0.1:{secure} ssl http2;\n\
+         ssl_certificate {pem};\nssl_certificate_key {pem};\nroot {root};\nlocation /proto {{ return 200 \"$server_protocol $http_host\"; }}\n}}\n}}\n"
+    );
+    let file = folder.write("nginx.conf", &text);
+    let _nginx = Running::start(Command::new("nginx").args(["-c", &file, "-p", root]));
+    drop((connect(clear), connect(secure)));
+    for (server, scheme, bind) in [
+        (format!("{clear} proto h2"), "http", ""),
+        (format!("{secure} ssl verify none alpn h2"), "https", "ssl crt [pem]"),
+    ] {
+        let sections = format!("listen l\n bind 127.0.0.1:[port] {bind}\n server s 127.0.0.1:{server}\n");
+        let (_weir, port) = weir(&folder, &sections);
+        let curl = |path: &str, version: &str| {
+            let url = format!("{scheme}://127.0.0.1:{port}{path}");
+            let done = run(Command::new("curl").args(["-sk", "-m", "60", version, "-w", " %{http_version}", &url]));
+            assert_eq!(done.code(), Some(0), "{sections}: {done:?}");
+            done.stdout
+        };
+        for (version, number) in [("--http2-prior-knowledge", "2"), ("--http1.1", "1.1")] {
+            let by_tls = scheme == "https" && number == "2";
+            let version = if by_tls { "--http2" } else { version };
+            assert_eq!(curl("/proto", version), format!("HTTP/2.0 127.0.0.1:{port} {number}"));
+            assert!(curl("/large.txt", version) == format!("{content} {number}"), "{sections}");
+        }
+    }
+}
+
+/// Uploads and trailers of nghttp, many requests of h2load.
+#[test]
+fn nghttp_and_h2load() {
+    if !is_there("nghttp", "--version") || !is_there("h2load", "--version") {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(program) = build(&folder) else { return };
+    let origin = Origin::start(&program, None);
+    for server in [format!("{} proto h2", origin.port), origin.port.clone()] {
+        let (_weir, port) = weir(&folder, &format!("listen l\n bind 127.0.0.1:[port]\n server s 127.0.0.1:{server}\n"));
+        let url = format!("http://127.0.0.1:{port}/echo");
+        let payload = folder.write("payload", &"p".repeat(200_000));
+        let arguments = ["-nv", "--no-content-length", "--trailer=x-said: behind", "--data", &payload, &url];
+        let done = run(Command::new("nghttp").args(arguments));
+        assert_eq!(done.code(), Some(0), "{done:?}");
+        assert!(done.stdout.contains("x-sum: 200000 behind"), "{}", done.stdout);
+        let arguments = ["-n", "400", "-c", "4", "-m", "50", "-d", &payload, &url];
+        let done = run(Command::new("h2load").args(arguments));
+        assert!(done.stdout.contains("400 succeeded, 0 failed, 0 errored"), "{}", done.stdout);
+    }
+}
+
+/// What Python's libraries can do: `None` where they are missing; that was said.
+fn python(folder: &Folder, script: &str) -> Option<String> {
+    let there = Command::new("python3").args(["-c", "import h2, httpx"]).output();
+    if !there.is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: python3 with h2 and httpx is not installed");
+        return None;
+    }
+    Some(folder.write("client.py", script))
+}
+
+#[test]
+fn httpx_and_h2_of_python() {
+    let folder = Folder::new();
+    let Some(script) = python(&folder, include_str!("http2/client.py")) else { return };
+    let Some(program) = build(&folder) else { return };
+    let origin = Origin::start(&program, None);
+    let (_weir, port) = weir(
+        &folder,
+        &format!(
+            "listen l\n bind 127.0.0.1:[port] ssl crt [pem]\n server s 127.0.0.1:{} proto h2 ws h1\n",
+            origin.port
+        ),
+    );
+    let done = run(Command::new("python3").args([&script, &port.to_string(), "requests"]));
+    assert_eq!(done.code(), Some(0), "{}{}", done.stdout, done.stderr);
+    assert_eq!(done.stdout.lines().collect::<Vec<_>>(), ["ok httpx", "ok reset", "ok ping", "ok websocket"]);
+}
+
+/// A soft stop says GOAWAY to clients of HTTP/2, and what they have asked for is answered.
+#[test]
+fn a_soft_stop_says_goaway() {
+    let folder = Folder::new();
+    let Some(script) = python(&folder, include_str!("http2/client.py")) else { return };
+    let Some(program) = build(&folder) else { return };
+    let origin = Origin::start(&program, None);
+    let (weir, port) = weir(
+        &folder,
+        &format!("listen l\n bind 127.0.0.1:[port] ssl crt [pem]\n server s 127.0.0.1:{} proto h2\n", origin.port),
+    );
+    let mut client = Running::start(Command::new("python3").args([&script, &port.to_string(), "stop"]));
+    client.wait_for_line(|line| line.trim() == "asked");
+    weir.send(Signal::USR1);
+    client.wait_for_line(|line| line.trim() == "goaway");
+    let done = client.finish();
+    assert_eq!(done.code(), Some(0), "{}{}", done.stdout, done.stderr);
+    weir.finish();
+}
