@@ -77,16 +77,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             session.end(facts);
             return;
         }
-        Received::Unspoken => {
-            conclude::learn_destination(session);
-            // As HAProxy: there was no request, and the client is told nothing.
-            if begun {
-                finish_upgrade(&facts);
-            } else {
-                finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
-            }
-            return conclude::conclude(session, facts);
-        }
+        Received::Unspoken => return refuse_silently(session, facts, begun),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -190,6 +181,17 @@ fn meet_head(facts: &mut Facts, length: usize) {
     facts.bytes.bytes_in += length as u64;
     facts.timings.request = Some(now);
     facts.has_request = true;
+}
+
+/// The protocol that was agreed on has not begun. As in HAProxy there was no request, and the client is told nothing.
+fn refuse_silently(session: &StreamTask, facts: SharedFacts, begun: bool) {
+    conclude::learn_destination(session);
+    if begun {
+        finish_upgrade(&facts);
+    } else {
+        finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
+    }
+    conclude::conclude(session, facts);
 }
 
 /// A stream that began in TCP mode was no request: the proxy has refused it, whatever the client is told.
