@@ -1,7 +1,10 @@
 //! How a process is looked at and told what to do beside its traffic: the runtime API, statistics, tables that peers share,
 //! what a former process left. Must never be needed for a request to be served: the engine runs without it.
 
+mod field;
+mod page;
 pub mod peers;
 pub mod runtime;
 pub mod saved_state;
 pub mod services;
+mod statistics;

@@ -1,8 +1,14 @@
 //! The services that the program has without any configuration. Must never start one.
 
+use std::sync::Arc;
+
 use engine::service::registry::Services;
+
+use crate::page;
 
 /// Those that rules may name (`http-request use-service`). A new one is registered here, under a name and with what makes it.
 pub fn built_in() -> Services {
-    Services::default()
+    let mut services = Services::default();
+    services.set_page(Arc::new(page::start));
+    services
 }

@@ -103,6 +103,11 @@ impl Session {
         &self.handle.generation
     }
 
+    /// The same, for those that outlive a borrow of the session.
+    pub fn shared_generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.handle.generation)
+    }
+
     /// The proxy with that index, in its own configuration.
     pub fn proxy_at(&self, index: usize) -> &Proxy {
         self.handle.generation.proxy(index)

@@ -37,6 +37,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
         proxy.timeouts();
         proxy.log_targets(global);
         proxy.needs_http();
+        proxy.check_statistics_page();
     }
 }
 
@@ -285,6 +286,19 @@ impl Proxy<'_> {
         }
     }
 
+    /// The page asks who somebody is either by its own rules or by its accounts.
+    fn check_statistics_page(&mut self) {
+        let Some(page) = &self.draft.spec.stats else { return };
+        if let (Some(span), false) = (page.identifies, page.rules.is_empty()) {
+            let message = format!(
+                "{} '{}': stats 'auth'/'realm' and 'http-request' can't be used at the same time.",
+                self.noun(),
+                self.name()
+            );
+            self.report.push(Diagnostic::alert(span, message).with_form(Form::Bare));
+        }
+    }
+
     fn needs_http(&mut self) {
         let draft = self.draft;
         if draft.spec.mode == Mode::Http || draft.gaps.mode {
@@ -300,6 +314,9 @@ impl Proxy<'_> {
         }
         if draft.spec.monitor_uri.is_some() && self.faces_clients() {
             self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
+        }
+        if draft.spec.stats.is_some() {
+            self.warn(format!("'stats' statement ignored for {noun} '{name}' as it requires HTTP mode."));
         }
         if draft.spec.kind != ProxyKind::Frontend && draft.spec.balance.needs_http() {
             self.warn(format!(

@@ -30,6 +30,7 @@ mod ring;
 mod rules;
 mod runtime;
 mod server;
+mod stats_page;
 mod table;
 mod threads;
 mod tls;
@@ -82,6 +83,7 @@ pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::{ServerLogSpec, ServerSpec};
+pub use stats_page::StatsPageSpec;
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
 pub use tls::{

@@ -3,7 +3,7 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, EmailAlertSpec, FiltersSpec, HashSpec,
     HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec,
-    RulesSpec, ServerSpec, StateFileSpec, TableSpec,
+    RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -218,6 +218,8 @@ pub struct ProxySpec {
     pub http: HttpSpec,
     /// `monitor-uri`.
     pub monitor_uri: Option<String>,
+    /// The statistics page.
+    pub stats: Option<Box<StatsPageSpec>>,
     /// `errorfile`, one a status, the last one written.
     pub error_files: Vec<ErrorFileSpec>,
     /// `http-error`, in order.

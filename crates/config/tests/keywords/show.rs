@@ -11,8 +11,8 @@ use weir_config::spec::{
     LogSpec, MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
     ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec,
     RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
-    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, TableSpec, TimeoutsSpec, TuneSpec,
-    UnixBindSpec, UserlistSpec,
+    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
+    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -305,6 +305,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         forwardfor,
         http,
         monitor_uri,
+        stats,
         error_files,
         error_answers,
         options,
@@ -391,6 +392,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         check_cache, pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
     } but {});
     field(out, "monitor_uri", monitor_uri, &None);
+    if let Some(page) = stats {
+        field(out, "stats", &page.as_ref(), &&StatsPageSpec::default());
+    }
     field(out, "log_format", log_format, &Default::default());
     changed!(out, log_lines, LogLinesSpec::default(), LogLinesSpec {
         structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,

@@ -10,11 +10,24 @@ use crate::session::Session;
 /// Makes the service that answers one request, on the worker of the request.
 pub type Factory = Arc<dyn Fn(&Session) -> Box<dyn Service> + Send + Sync>;
 
+/// A request for the statistics page of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// Index of the proxy, which has a page.
+    pub proxy: usize,
+    /// The client may change servers.
+    pub admin: bool,
+}
+
+/// Makes the service that answers one request for a statistics page.
+pub type PageFactory = Arc<dyn Fn(&Session, PageRequest) -> Box<dyn Service> + Send + Sync>;
+
 /// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
 #[derive(Default)]
 pub struct Services {
     registry: Registry,
     factories: Vec<Factory>,
+    page: Option<PageFactory>,
 }
 
 impl Services {
@@ -32,6 +45,16 @@ impl Services {
     /// What the compiler may refer to: the services, and no rows.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Sets what answers requests for statistics pages.
+    pub fn set_page(&mut self, factory: PageFactory) {
+        self.page = Some(factory);
+    }
+
+    /// The service for one request for a statistics page; `None`: the process has none.
+    pub(crate) fn start_page(&self, session: &Session, request: PageRequest) -> Option<Box<dyn Service>> {
+        self.page.as_ref().map(|factory| factory(session, request))
     }
 
     /// The service of that number for one request.

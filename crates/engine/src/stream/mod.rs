@@ -37,6 +37,7 @@ mod serving;
 mod several;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
 pub mod sharing;
+mod stats_page;
 pub mod sticking;
 pub mod task;
 pub mod tcp;

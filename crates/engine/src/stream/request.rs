@@ -244,7 +244,7 @@ fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
 }
 
 /// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
-fn origin_form(target: &[u8]) -> &[u8] {
+pub(super) fn origin_form(target: &[u8]) -> &[u8] {
     match wire::http::target::path(target) {
         Some(at) if at == target.len() => b"/",
         Some(at) => &target[at..],

@@ -13,7 +13,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{screen, screens};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
-use crate::stream::{conclude, content, filter, metrics, password_check, ruling};
+use crate::stream::{conclude, content, filter, metrics, password_check, ruling, stats_page};
 use crate::worker::SharedFacts;
 
 /// Where a request goes.
@@ -98,7 +98,19 @@ async fn pass(
         return None;
     }
     if !proxy.rules.http_request.is_empty()
-        && let Err(over) = ruling::rule(session, client, &facts, proxy).await
+        && let Err(over) = ruling::rule(session, client, &facts, &proxy.rules.http_request).await
+    {
+        ruling::end(session, client, facts, over, body).await;
+        return None;
+    }
+    if let Some(page) = &proxy.stats
+        && stats_page::is_asked(page, &facts.borrow().request)
+    {
+        rt::boxed(stats_page::answer(session, client, facts, (proxy, page), body)).await;
+        return None;
+    }
+    if !proxy.rules.redirects.is_empty()
+        && let Err(over) = ruling::rule(session, client, &facts, &proxy.rules.redirects).await
     {
         ruling::end(session, client, facts, over, body).await;
         return None;

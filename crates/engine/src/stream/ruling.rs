@@ -1,7 +1,6 @@
-//! What the rules of a proxy mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
+//! What rules mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
 
-use policy::program::Proxy;
-use policy::rule::Wait;
+use policy::rule::{Rule, Wait};
 
 use crate::facts::{Cause, Facts};
 use crate::session::Session;
@@ -40,7 +39,7 @@ pub enum Over<'r> {
     Failed(Failure),
 }
 
-/// Runs the `http-request` rules of a proxy over a request, which waits as often as they say so.
+/// Runs rules of the set `http-request` over a request, which waits as often as they say so.
 ///
 /// # Errors
 /// The request ends here.
@@ -48,12 +47,12 @@ pub async fn rule<'r>(
     session: &Session,
     client: &mut Client,
     facts: &SharedFacts,
-    proxy: &'r Proxy,
+    rules: &'r [Rule],
 ) -> Result<(), Over<'r>> {
-    match rules_of(session, client, facts, proxy, Progress::default()) {
+    match rules_of(session, client, facts, rules, Progress::default()) {
         None => Ok(()),
         Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
-        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, facts, proxy, (pause, progress))).await,
+        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, facts, rules, (pause, progress))).await,
     }
 }
 
@@ -62,12 +61,12 @@ fn rules_of<'r>(
     session: &Session,
     client: &Client,
     facts: &SharedFacts,
-    proxy: &'r Proxy,
+    rules: &'r [Rule],
     mut progress: Progress,
 ) -> Option<Ruled<'r>> {
     let facts = &mut *facts.borrow_mut();
     let behind = client.conn.behind();
-    match rules::run_request(session, facts, behind, &proxy.rules.http_request, &mut progress) {
+    match rules::run_request(session, facts, behind, rules, &mut progress) {
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
@@ -83,7 +82,7 @@ async fn obey<'r>(
     session: &Session,
     client: &mut Client,
     facts: &SharedFacts,
-    proxy: &'r Proxy,
+    rules: &'r [Rule],
     (mut pause, mut progress): (Pause<'r>, Progress),
 ) -> Result<(), Over<'r>> {
     loop {
@@ -91,12 +90,12 @@ async fn obey<'r>(
             Pause::Turn => rt::yield_now().await,
             Pause::Rule(wait) => {
                 if let Err(failure) = waiting::wait(session, client, facts, wait).await {
-                    facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
+                    facts.borrow().last_rule.set(progress.last_of(rules));
                     return Err(Over::Failed(failure));
                 }
             }
         }
-        match rules_of(session, client, facts, proxy, progress) {
+        match rules_of(session, client, facts, rules, progress) {
             None => return Ok(()),
             Some(Ruled::Ends(ending)) => return Err(Over::Ended(ending)),
             Some(Ruled::Waits(further, from)) => (pause, progress) = (further, from),

@@ -1,7 +1,10 @@
 //! A request that a service of the process answers: the exchange with it, and its end. Must never make an answer itself.
 
+use std::sync::Arc;
+
 use conn::exchange::Coding;
 use conn::h1::UnreadBody;
+use conn::service::Service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 
@@ -15,22 +18,35 @@ use crate::stream::request::head_limits;
 use crate::stream::{body, conclude, filter};
 use crate::worker::SharedFacts;
 
-/// Has a service answer.
+/// Has the service of that number answer.
 pub async fn serve(session: &Session, client: &mut Client, facts: SharedFacts, number: usize, body: UnreadBody) {
     let shared = &session.worker.process;
-    let Some(mut service) = shared.services.start(number, session) else {
+    let row = shared.services.names().get(number);
+    let named = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
+    let service = shared.services.start(number, session);
+    stream(session, client, facts, (service, named), body).await;
+}
+
+/// Has a service answer. `shown`: how log lines name it. `ruled`: `http-response` rules and filters see its answer. Without a
+/// service the answer is an internal error.
+pub async fn stream(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    (service, (shown, ruled)): (Option<Box<dyn Service>>, (Arc<str>, bool)),
+    body: UnreadBody,
+) {
+    let Some(mut service) = service else {
         let outcome = Outcome::new(Cause::Internal, Phase::Request);
         let failure = Failure { outcome, status: 500, page: true };
         return reply_error_unread(session, client, facts, failure, body).await;
     };
     let proxy = session.proxy();
-    let row = shared.services.names().get(number);
     {
         let facts = &mut *facts.borrow_mut();
-        facts.service = row.map(|row| row.shown.clone());
+        facts.service = Some(shown);
         (facts.timings.queued, facts.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
-    let ruled = row.is_some_and(|row| row.ruled);
     let filters = facts.borrow().filters.clone().filter(|_| ruled);
     let rule = trailers(proxy.http.drop_request_trailers, None);
     let started = body::start(body, client, &facts, Coding::Removed, |up, has_body| {

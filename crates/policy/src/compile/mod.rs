@@ -22,6 +22,7 @@ mod peers;
 mod persistence;
 mod resolvers;
 mod rules;
+mod stats_page;
 mod stick;
 mod table;
 #[cfg(test)]
@@ -482,6 +483,7 @@ impl<'a> Compiler<'a> {
             http: http::http(written, spelling, self.forwarded(spec, index, written)),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             monitor_fail: compiled.monitor_fail.into(),
+            stats: compiled.stats,
             errors: self.pages(spec, index, written),
             logs: self.logs(&written.logs, spec),
             log_lines: self.log_lines(spec, index, written),

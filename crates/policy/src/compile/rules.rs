@@ -2,6 +2,7 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
+use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
     Switch, Target, Wait, Words, fits_mode, redirect_rule,
@@ -30,6 +31,7 @@ pub(super) struct CompiledRules {
     pub(super) rules: Rules,
     pub(super) switching: Vec<Switch>,
     pub(super) monitor_fail: Vec<Condition>,
+    pub(super) stats: Option<Box<StatsPage>>,
     pub(super) force_switching: Vec<Condition>,
     pub(super) choice: ServerChoice,
 }
@@ -61,9 +63,9 @@ impl Compiler<'_> {
             }
             lists[list].push(found);
         }
-        for line in &written.rules.redirects {
-            lists[0].extend(self.redirect(line, written, &reach, &names));
-        }
+        compiled.stats = self.stats_page(&spec.global, written, &reach, &names);
+        let redirects = written.rules.redirects.iter();
+        let redirects = redirects.filter_map(|line| self.redirect(line, written, &reach, &names)).collect();
         for line in &written.rules.monitor_fail {
             let what = "error detected while parsing a 'monitor fail' condition";
             compiled.monitor_fail.extend(self.bare_condition(line, &line.words, &reach, &names, what));
@@ -76,7 +78,7 @@ impl Compiler<'_> {
         if written.kind != ProxyKind::Frontend {
             compiled.choice = choice;
         }
-        compiled.rules = by_set(lists, written);
+        compiled.rules = Rules { redirects, ..by_set(lists, written) };
         for line in &written.rules.switching {
             compiled.switching.extend(self.switch(line, written, &reach, &names));
         }
@@ -206,7 +208,13 @@ impl Compiler<'_> {
         false
     }
 
-    fn rule(&mut self, rule: &RuleSpec, written: &ProxySpec, reach: &Reach, names: &SpecNames<'_>) -> Option<Rule> {
+    pub(super) fn rule(
+        &mut self,
+        rule: &RuleSpec,
+        written: &ProxySpec,
+        reach: &Reach,
+        names: &SpecNames<'_>,
+    ) -> Option<Rule> {
         let (set, line) = (rule.set, &rule.line);
         names.begin(line);
         let set_name = RULE_SETS.iter().find(|row| row.0 == set).map_or("", |row| row.1);
@@ -556,6 +564,7 @@ fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
         response_content,
         response_delay: delay(written.rules.response_inspect_delay),
         http_request,
+        redirects: Box::default(),
         http_response,
         http_after_response,
     }

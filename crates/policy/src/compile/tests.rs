@@ -58,6 +58,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         forwardfor: None,
         http: HttpSpec::default(),
         monitor_uri: None,
+        stats: None,
         error_files: Vec::new(),
         error_answers: Vec::new(),
         options: OptionsSpec::default(),

@@ -25,6 +25,7 @@ mod runtime;
 pub mod saved_state;
 mod shape;
 mod state;
+mod stats_page;
 mod tracking;
 mod userlist;
 
@@ -53,6 +54,7 @@ pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
+pub use stats_page::StatsPage;
 pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
 

@@ -2,7 +2,7 @@
 
 use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Lent, Listening, LogLines,
-    LogServer, LogTarget, Reception, Resolving, ServerAddress, UniqueId,
+    LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -133,6 +133,8 @@ pub struct Proxy {
     pub monitor_uri: Option<Box<[u8]>>,
     /// `monitor fail`: when monitoring requests are answered with 503.
     pub monitor_fail: Box<[Condition]>,
+    /// The statistics page.
+    pub stats: Option<Box<StatsPage>>,
     /// The answers to errors.
     pub errors: ErrorPages,
     /// `log` lines.

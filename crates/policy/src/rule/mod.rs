@@ -68,8 +68,10 @@ pub struct Rules {
     pub response_content: Box<[Rule]>,
     /// `tcp-response inspect-delay`.
     pub response_delay: Option<Duration>,
-    /// `http-request`, then `redirect`.
+    /// `http-request`.
     pub http_request: Box<[Rule]>,
+    /// `redirect`, after `http-request` and the statistics page, whatever an `http-request allow` said.
+    pub redirects: Box<[Rule]>,
     /// `http-response`.
     pub http_response: Box<[Rule]>,
     /// `http-after-response`.

@@ -15,6 +15,7 @@ pub(crate) mod tests;
 mod tracked;
 mod trial;
 
+pub(crate) use trial::basic;
 pub use trial::{Trial, trials};
 
 use crate::registry::Registry;

@@ -7,7 +7,7 @@ use live::{Live, Proof};
 use std::sync::Arc;
 
 /// What stands behind the scheme `Basic` of RFC 7617.
-fn basic(field: &[u8]) -> Option<&[u8]> {
+pub(crate) fn basic(field: &[u8]) -> Option<&[u8]> {
     let (scheme, text) = field.trim_ascii().split_at_checked(6)?;
     scheme.eq_ignore_ascii_case(b"basic ").then(|| text.trim_ascii())
 }

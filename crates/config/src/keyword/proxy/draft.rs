@@ -107,6 +107,7 @@ impl ProxyDraft {
             forwardfor: None,
             http: HttpSpec::default(),
             monitor_uri: None,
+            stats: None,
             error_files: Vec::new(),
             error_answers: Vec::new(),
             options: OptionsSpec::default(),
@@ -149,6 +150,9 @@ impl ProxyDraft {
         draft.named_servers.clear();
         draft.server_names.clear();
         draft.spec.rules.inherit();
+        if let Some(page) = &mut draft.spec.stats {
+            page.own = false;
+        }
         draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
         draft.spec.check.inherit();
         draft.inherited = self.spec.timeouts;

@@ -9,7 +9,7 @@ use live::counters::Counters;
 use policy::program::{Global, Program};
 
 use super::super::{Call, Command, Pending, Run};
-use super::field::{Field, Form, Value, describe, json, typed};
+use crate::field::{Field, Form, Value, describe, json, typed};
 use engine::host::Host;
 use engine::worker::Worker;
 

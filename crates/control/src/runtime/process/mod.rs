@@ -9,7 +9,6 @@ mod debug;
 mod environment;
 mod evaluation;
 mod events;
-mod field;
 mod frontends;
 mod handover;
 mod http_client;

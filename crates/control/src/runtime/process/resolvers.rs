@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use policy::program::{Nameserver, Resolvers};
 
 use super::super::{Answer, Call, Command, Gone, Pending, Run};
-use super::field::{Field, Form, Value, describe, json_without_process};
+use crate::field::{Field, Form, Value, describe, json_without_process};
 use engine::generation::Generation;
 use engine::resolve::Counts;
 use engine::worker::Worker;

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use policy::program::Proxy;
 
 use super::super::super::{Call, Gone, Pending};
-use super::super::field::Value;
-use super::object::{B, Column, F, Kind, L, Object, S};
+use crate::field::Value;
+use crate::statistics::{B, Column, F, Kind, L, Object, S, kinds as kinds_of};
 use engine::worker::Worker;
 
 /// Columns that outlive a process, of such objects.
 fn columns(kinds: u8) -> impl Iterator<Item = &'static Column> {
-    super::columns().filter(move |column| column.field.tags.ends_with('P') && column.at.any() & kinds != 0)
+    crate::statistics::columns().filter(move |column| column.field.tags.ends_with('P') && column.at.any() & kinds != 0)
 }
 
 pub(super) fn dump<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
@@ -31,11 +31,11 @@ async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(
     }
     call.answer.push("\n");
     for proxy in &call.generation.program.proxies {
-        for kind in super::kinds(proxy, kinds) {
+        for kind in kinds_of(proxy, kinds) {
             let Some(guid) = guid(proxy, kind) else { continue };
             call.answer.push(guid);
             call.answer.push(",");
-            let object = Object::new(call, proxy, kind, false);
+            let object = Object::new(call.state, &call.generation.program, (proxy, kind), false);
             for column in columns(kinds) {
                 let _ = write!(call.answer, "{},", number(&column.of(&object)));
             }

@@ -1,21 +1,14 @@
-//! `show stat` and `clear counters` (management manual, sections 9.1 to 9.3). Owns which objects are shown and in which
-//! form; the columns are tables. Must never hold more than a few lines of a long answer.
+//! `show stat` and `clear counters` (management manual, sections 9.1 to 9.3). Must never hold more than a
+//! few lines of a long answer.
 
-mod detail;
 mod dump;
-mod load;
-mod modules;
-mod object;
-mod protocol;
-
-use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use policy::program::{Program, Proxy};
+use policy::program::Program;
 
-use self::object::{B, Column, F, Kind, L, Object, S};
-use super::super::{Answer, Call, Command, Pending, Run};
-use super::field::{Form, Value, json, typed};
+use super::super::{Call, Command, Pending, Run};
+use crate::field::Form;
+use crate::statistics::{Object, Wish, begin, end, kinds, line};
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -35,100 +28,67 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Operator),
 ];
 
-/// All columns in their order.
-fn columns() -> impl Iterator<Item = &'static Column> {
-    [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()
-}
-
-/// Columns before those of the modules.
-const OWN: usize = load::COLUMNS.len() + detail::COLUMNS.len() + protocol::COLUMNS.len();
-
-/// What is asked for.
-struct Wish {
-    form: Form,
-    desc: bool,
-    up: bool,
-    no_maint: bool,
-    /// Name servers, not proxies.
-    of_resolvers: bool,
-    /// The number of a proxy; `None` for all.
-    proxy: Option<u32>,
-    kinds: u8,
-    /// The number of a server or a listening address; `None` for all.
-    id: Option<u32>,
-}
-
-impl Wish {
-    /// From the words behind `show stat`.
-    fn read(words: &[String], program: &Program) -> Result<Self, &'static str> {
-        let (mut words, mut of_resolvers) = (words, false);
-        if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "domain") {
-            match rest.split_first() {
-                Some((domain, rest)) if domain == "proxy" => words = rest,
-                Some((domain, rest)) if domain == "resolvers" => (words, of_resolvers) = (rest, true),
-                _ => return Err("Invalid statistics domain."),
+/// The words after `show stat`, without the domain. With three numbers at the beginning, those of a proxy, a set of kinds and
+/// an object.
+fn read(words: &[String], program: &Program) -> Result<Wish, &'static str> {
+    let mut wish = Wish::all(Form::Plain);
+    if let [proxy, kinds, id, ..] = words {
+        match proxy.parse::<i64>() {
+            Ok(number) => wish.proxy = u32::try_from(number).ok(),
+            Err(_) => {
+                let named = program.proxies.iter().find(|one| *one.name == **proxy);
+                wish.proxy = Some(named.ok_or("No such proxy.")?.id);
             }
         }
-        let mut wish = Self {
-            form: Form::Plain,
-            desc: false,
-            of_resolvers,
-            up: false,
-            no_maint: false,
-            proxy: None,
-            kinds: u8::MAX,
-            id: None,
-        };
-        if let [proxy, kinds, id, ..] = words {
-            match proxy.parse::<i64>() {
-                Ok(number) => wish.proxy = u32::try_from(number).ok(),
-                Err(_) => {
-                    let named = program.proxies.iter().find(|one| *one.name == **proxy);
-                    wish.proxy = Some(named.ok_or("No such proxy.")?.id);
-                }
-            }
-            wish.kinds = kinds.parse::<i64>().unwrap_or(0) as u8;
-            wish.id = id.parse::<i64>().ok().and_then(|number| u32::try_from(number).ok());
-        }
-        for word in words {
-            match word.as_str() {
-                "typed" => wish.form = Form::Typed,
-                "json" => wish.form = Form::Json,
-                "desc" => wish.desc = true,
-                "up" => wish.up = true,
-                "no-maint" => wish.no_maint = true,
-                _ => {}
-            }
-        }
-        Ok(wish)
+        wish.kinds = kinds.parse::<i64>().unwrap_or(0) as u8;
+        wish.id = id.parse::<i64>().ok().and_then(|number| u32::try_from(number).ok());
     }
+    for word in words {
+        match word.as_str() {
+            "typed" => wish.form = Form::Typed,
+            "json" => wish.form = Form::Json,
+            "desc" => wish.desc = true,
+            "up" => wish.up = true,
+            "no-maint" => wish.no_maint = true,
+            _ => {}
+        }
+    }
+    Ok(wish)
+}
 
-    fn wants(&self, object: &Object<'_>) -> bool {
-        let named = matches!(object.kind, Kind::Frontend | Kind::Backend) || self.id.is_none_or(|id| id == object.id());
-        let is_hidden = (self.up || self.no_maint) && object.is_in_maintenance() || self.up && object.is_down();
-        named && !is_hidden
+/// Splits `domain <name>` off the words. True: name servers are asked for.
+fn read_domain(words: &[String]) -> Result<(bool, &[String]), &'static str> {
+    match words {
+        [domain, name, rest @ ..] if domain == "domain" => match name.as_str() {
+            "proxy" => Ok((false, rest)),
+            "resolvers" => Ok((true, rest)),
+            _ => Err("Invalid statistics domain."),
+        },
+        [domain] if domain == "domain" => Err("Invalid statistics domain."),
+        words => Ok((false, words)),
     }
 }
 
 fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let program = &call.generation.program;
-        let wish = match Wish::read(&call.words[2..], program) {
-            Ok(wish) => wish,
+        let read = read_domain(&call.words[2..]).and_then(|(names, words)| Ok((names, read(words, program)?)));
+        let (of_resolvers, wish) = match read {
+            Ok(read) => read,
             Err(sentence) => {
                 call.refuse(sentence);
                 return Ok(());
             }
         };
-        if wish.of_resolvers {
+        if of_resolvers {
             return super::resolvers::statistics((call.state, call.generation), call.answer, wish.form, wish.desc)
                 .await;
         }
         begin(call.answer, wish.form);
         let mut first = true;
-        for proxy in program.proxies.iter().filter(|proxy| wish.proxy.is_none_or(|id| id == proxy.id)) {
+        for proxy in wish.proxies(program) {
             for kind in kinds(proxy, wish.kinds) {
-                let object = Object::new(call, proxy, kind, wish.up || wish.no_maint);
+                let object = Object::new(call.state, program, (proxy, kind), wish.counts_servers());
                 if wish.wants(&object) {
                     line(call.answer, &object, &wish, first);
                     first = false;
@@ -136,90 +96,9 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 call.answer.relieve().await?;
             }
         }
-        if wish.form == Form::Json {
-            call.answer.push("]\n");
-        }
+        end(call.answer, wish.form);
         Ok(())
     })
-}
-
-/// What a proxy shows, in its order.
-fn kinds(proxy: &Proxy, wanted: u8) -> impl Iterator<Item = Kind<'_>> {
-    let front = proxy.frontend.as_ref();
-    let back = proxy.backend.as_ref();
-    let binds = front.filter(|front| wanted & L != 0 && front.reception.socket_stats);
-    let frontend = front.filter(|_| wanted & F != 0).map(|_| Kind::Frontend);
-    let listeners = binds.into_iter().flat_map(|front| front.binds.iter().map(Kind::Listener));
-    let servers = back.filter(|_| wanted & S != 0).into_iter().flat_map(|back| back.servers.iter().map(Kind::Server));
-    let backend = back.filter(|_| wanted & B != 0).map(|_| Kind::Backend);
-    let shown = !proxy.disabled;
-    frontend.into_iter().chain(listeners).chain(servers).chain(backend).filter(move |_| shown)
-}
-
-fn begin(answer: &mut Answer, form: Form) {
-    match form {
-        Form::Plain => {
-            answer.push("# ");
-            for (at, column) in columns().enumerate() {
-                if at == OWN {
-                    answer.push("-,");
-                }
-                answer.push(column.field.name);
-                answer.push(",");
-            }
-            answer.push("\n");
-        }
-        Form::Json => answer.push("["),
-        Form::Typed => {}
-    }
-}
-
-fn line(answer: &mut Answer, object: &Object<'_>, wish: &Wish, first: bool) {
-    let values = columns().enumerate().map(|(at, column)| (at, column.field_of(object), column.of(object)));
-    let (letter, name) = object.kind.names();
-    let (proxy, id) = (object.proxy.id, object.id());
-    match wish.form {
-        Form::Plain => {
-            for (at, _, value) in values {
-                if at == OWN {
-                    answer.push("-,");
-                }
-                cell(answer, &value);
-            }
-            answer.push("\n");
-        }
-        Form::Typed => {
-            let prefix = format!("{letter}.{proxy}.{id}.");
-            for (at, field, value) in values.filter(|(_, _, value)| *value != Value::None) {
-                typed(answer, &prefix, at, &field, &value, wish.desc);
-            }
-        }
-        Form::Json => {
-            answer.push(if first { "[" } else { ",[" });
-            let mut comma = "";
-            for (at, field, value) in values.filter(|(_, _, value)| *value != Value::None) {
-                let _ = write!(answer, "{comma}{{\"objType\":\"{name}\",\"proxyId\":{proxy},\"id\":{id},");
-                json(answer, at, &field, &value);
-                answer.push("}");
-                comma = ",";
-            }
-            answer.push("]");
-        }
-    }
-}
-
-/// A value of a CSV line and the comma behind it; text that would break the line stands between quotes.
-fn cell(answer: &mut Answer, value: &Value) {
-    match value {
-        Value::Text(text) if text.contains([',', '"', '\n', '\r']) => {
-            answer.push("\"");
-            answer.push(text.replace('"', "\"\""));
-            answer.push("\",");
-        }
-        value => {
-            let _ = write!(answer, "{value},");
-        }
-    }
 }
 
 /// Every worker clears its own cells.

@@ -3,10 +3,10 @@
 
 use super::load::{code, duration, in_progress};
 use super::object::{B, Column, F, L, S, Where, column};
-use crate::runtime::process::field::Value;
+use crate::field::Value;
 
 /// Positions 51 to 103.
-pub(super) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     column(
         "comp_in",
         "MCPP",

@@ -5,18 +5,18 @@ use std::fmt::{self, Write};
 
 /// The name of a fact and what a machine may make of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(crate) struct Field {
     /// As it is printed.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Origin, nature, scope and persistence, one letter each (management manual, section 9.2).
-    pub(super) tags: &'static str,
+    pub(crate) tags: &'static str,
     /// What it is.
-    pub(super) doc: &'static str,
+    pub(crate) doc: &'static str,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// There is none.
     None,
     U32(u32),
@@ -28,15 +28,15 @@ pub(super) enum Value {
 
 impl Value {
     /// A count that is printed with 32 bits.
-    pub(super) fn count(value: u64) -> Self {
+    pub(crate) fn count(value: u64) -> Self {
         Self::U32(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    pub(super) const fn kind(&self) -> &'static str {
+    pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::None => "",
             Self::U32(_) => "u32",
@@ -63,7 +63,7 @@ impl fmt::Display for Value {
 
 /// How facts are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// `Name: value`, or a line of values between commas.
     #[default]
     Plain,
@@ -74,24 +74,24 @@ pub(super) enum Form {
 }
 
 /// `0.Name.1:POSV:str:value`, the place before the name being `prefix`, and the description where it is asked for.
-pub(super) fn typed(out: &mut impl Write, prefix: &str, at: usize, field: &Field, value: &Value, desc: bool) {
+pub(crate) fn typed(out: &mut impl Write, prefix: &str, at: usize, field: &Field, value: &Value, desc: bool) {
     let _ = write!(out, "{prefix}{at}.{}.1:{}:{}:{value}", field.name, field.tags, value.kind());
     describe(out, field, desc);
 }
 
 /// The description behind a value, and the end of its line.
-pub(super) fn describe(out: &mut impl Write, field: &Field, desc: bool) {
+pub(crate) fn describe(out: &mut impl Write, field: &Field, desc: bool) {
     let _ = if desc { writeln!(out, ":\"{}\"", field.doc) } else { out.write_char('\n') };
 }
 
 /// The members of an object about a value; the caller opens and closes it.
-pub(super) fn json(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
+pub(crate) fn json(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
     let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"processNum\":1,\"tags\":{{", field.name);
     json_of_value(out, field, value);
 }
 
 /// The same where nothing is said of the process.
-pub(super) fn json_without_process(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
+pub(crate) fn json_without_process(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
     let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"tags\":{{", field.name);
     json_of_value(out, field, value);
 }

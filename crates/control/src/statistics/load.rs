@@ -4,10 +4,10 @@
 use live::health::{CheckStatus, Health};
 
 use super::object::{B, Column, F, L, S, Where, column};
-use crate::runtime::process::field::Value;
+use crate::field::Value;
 
 /// Positions 0 to 50.
-pub(super) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     column("pxname", "KNSV", "Proxy name", Where::both(F | L | S | B), |o| Value::text(&*o.proxy.name)),
     column("svname", "KNSV", "Server name", Where::both(F | L | S | B), |o| Value::text(o.name())),
     column("qcur", "MGPV", "Number of current queued connections", Where::both(S | B), |o| o.number(o.queued())),
@@ -290,18 +290,18 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 /// The name of the last status; a check that is under way shows.
-pub(super) fn in_progress(health: &Health) -> String {
+pub(crate) fn in_progress(health: &Health) -> String {
     format!("{}{}", if health.is_running() { "* " } else { "" }, health.last().status.name())
 }
 
 /// The code that the last check gave.
-pub(super) fn code(health: &Health) -> Value {
+pub(crate) fn code(health: &Health) -> Value {
     let code = health.last().code.filter(|_| health.last().status.is_application());
     code.map_or(Value::None, |code| Value::U32(u32::try_from(code).unwrap_or(0)))
 }
 
 /// How long the last check took, milliseconds; nothing before there was one.
-pub(super) fn duration(health: &Health) -> Value {
+pub(crate) fn duration(health: &Health) -> Value {
     match health.last().status {
         CheckStatus::Unknown | CheckStatus::Initializing => Value::None,
         _ => Value::U64(u64::try_from(health.last().took.as_millis()).unwrap_or(u64::MAX)),

@@ -10,23 +10,22 @@ use live::health::{Health, Operation};
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
 
-use super::super::super::Call;
-use super::super::field::{Field, Value};
+use crate::field::{Field, Value};
 use engine::frontends::Opening;
 use engine::worker::Worker;
 
 /// Frontends, in a set of kinds.
-pub(super) const F: u8 = 1;
+pub(crate) const F: u8 = 1;
 /// Backends.
-pub(super) const B: u8 = 2;
+pub(crate) const B: u8 = 2;
 /// Servers.
-pub(super) const S: u8 = 4;
+pub(crate) const S: u8 = 4;
 /// Listening addresses.
-pub(super) const L: u8 = 8;
+pub(crate) const L: u8 = 8;
 
 /// What an object is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind<'a> {
+pub(crate) enum Kind<'a> {
     Frontend,
     Listener(&'a Bind),
     Server(&'a Server),
@@ -35,7 +34,7 @@ pub(super) enum Kind<'a> {
 
 impl Kind<'_> {
     /// The set that holds this kind alone.
-    pub(super) const fn bit(self) -> u8 {
+    pub(crate) const fn bit(self) -> u8 {
         match self {
             Self::Frontend => F,
             Self::Listener(_) => L,
@@ -45,7 +44,7 @@ impl Kind<'_> {
     }
 
     /// `type` in the statistics.
-    pub(super) const fn number(self) -> u32 {
+    pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Frontend => 0,
             Self::Backend => 1,
@@ -55,7 +54,7 @@ impl Kind<'_> {
     }
 
     /// As the typed form abbreviates it, and as JSON names it.
-    pub(super) const fn names(self) -> (char, &'static str) {
+    pub(crate) const fn names(self) -> (char, &'static str) {
         match self {
             Self::Frontend => ('F', "Frontend"),
             Self::Listener(_) => ('L', "Listener"),
@@ -67,34 +66,34 @@ impl Kind<'_> {
 
 /// Which objects have a column.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Where {
-    pub(super) http: u8,
-    pub(super) tcp: u8,
+pub(crate) struct Where {
+    pub(crate) http: u8,
+    pub(crate) tcp: u8,
 }
 
 impl Where {
-    pub(super) const fn both(kinds: u8) -> Self {
+    pub(crate) const fn both(kinds: u8) -> Self {
         Self { http: kinds, tcp: kinds }
     }
 
-    pub(super) const fn http(kinds: u8) -> Self {
+    pub(crate) const fn http(kinds: u8) -> Self {
         Self { http: kinds, tcp: 0 }
     }
 
     /// In any mode.
-    pub(super) const fn any(self) -> u8 {
+    pub(crate) const fn any(self) -> u8 {
         self.http | self.tcp
     }
 }
 
 /// One column.
-pub(super) struct Column {
-    pub(super) field: Field,
-    pub(super) at: Where,
-    pub(super) value: fn(&Object<'_>) -> Value,
+pub(crate) struct Column {
+    pub(crate) field: Field,
+    pub(crate) at: Where,
+    pub(crate) value: fn(&Object<'_>) -> Value,
 }
 
-pub(super) const fn column(
+pub(crate) const fn column(
     name: &'static str,
     tags: &'static str,
     doc: &'static str,
@@ -106,33 +105,39 @@ pub(super) const fn column(
 
 impl Column {
     /// Name and kind as an object shows them: a backend's sums are metrics where a server's are states.
-    pub(super) fn field_of(&self, object: &Object<'_>) -> Field {
+    pub(crate) fn field_of(&self, object: &Object<'_>) -> Field {
         let sums = matches!(object.kind, Kind::Backend) && matches!(self.field.name, "act" | "bck" | "rate_max");
         if sums { Field { tags: "MGPV", ..self.field } } else { self.field }
     }
 
     /// Its value for an object; none where the object has no such column.
-    pub(super) fn of(&self, object: &Object<'_>) -> Value {
+    pub(crate) fn of(&self, object: &Object<'_>) -> Value {
         let kinds = if object.is_http() { self.at.http } else { self.at.tcp };
         if kinds & object.kind.bit() == 0 { Value::None } else { (self.value)(object) }
     }
 }
 
 /// One line.
-pub(super) struct Object<'a> {
-    pub(super) worker: &'a Worker,
+pub(crate) struct Object<'a> {
+    pub(crate) worker: &'a Worker,
     program: &'a Program,
-    pub(super) proxy: &'a Proxy,
-    pub(super) kind: Kind<'a>,
-    pub(super) now: Moment,
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) kind: Kind<'a>,
+    pub(crate) now: Moment,
     /// `up` and `no-maint` have a backend tell how many of its servers work.
-    pub(super) counts_servers: bool,
-    pub(super) sum: Sum<'a>,
+    pub(crate) counts_servers: bool,
+    pub(crate) sum: Sum<'a>,
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn new(call: &Call<'a, Worker>, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
-        let (worker, program, index) = (call.state, &*call.generation.program, proxy.index);
+    /// `counts_servers`: a backend shows how many of its servers work.
+    pub(crate) fn new(
+        worker: &'a Worker,
+        program: &'a Program,
+        (proxy, kind): (&'a Proxy, Kind<'a>),
+        counts_servers: bool,
+    ) -> Self {
+        let index = proxy.index;
         let sum = worker.process.counters.of(|tallies| match kind {
             Kind::Frontend => &tallies.proxies[index].front,
             Kind::Backend => &tallies.proxies[index].back,
@@ -142,11 +147,11 @@ impl<'a> Object<'a> {
         Self { worker, program, proxy, kind, now: rt::now(), counts_servers, sum }
     }
 
-    pub(super) fn is_http(&self) -> bool {
+    pub(crate) fn is_http(&self) -> bool {
         self.proxy.mode == Mode::Http
     }
 
-    pub(super) fn mode(&self) -> &'static str {
+    pub(crate) fn mode(&self) -> &'static str {
         match self.proxy.mode {
             Mode::Http => "http",
             Mode::Tcp => "tcp",
@@ -154,7 +159,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.kind {
             Kind::Frontend => "FRONTEND".to_owned(),
             Kind::Backend => "BACKEND".to_owned(),
@@ -165,7 +170,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         match self.kind {
             Kind::Frontend | Kind::Backend => 0,
             Kind::Server(server) => server.id,
@@ -173,31 +178,31 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn number(&self, value: u32) -> Value {
+    pub(crate) fn number(&self, value: u32) -> Value {
         Value::U32(value)
     }
 
-    pub(super) fn count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
         Value::U64(self.sum.count(of))
     }
 
     /// A count of what HTTP does, 0 in TCP mode.
-    pub(super) fn http_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn http_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.sum.count(of) } else { 0 })
     }
 
-    pub(super) fn tcp_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn tcp_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
         Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
     }
 
     /// A counter of HTTP/1, 0 in TCP mode.
-    pub(super) fn protocol_count(&self, which: ProtocolCounter) -> Value {
+    pub(crate) fn protocol_count(&self, which: ProtocolCounter) -> Value {
         let front = matches!(self.kind, Kind::Frontend | Kind::Listener(_));
         Value::U64(if self.is_http() { self.sum.protocol(which, front) } else { 0 })
     }
 
     /// HTTP/1 connections that are open: a backend's to its servers, idle ones included; 0 in TCP mode.
-    pub(super) fn open_links(&self) -> Value {
+    pub(crate) fn open_links(&self) -> Value {
         let open = match self.kind {
             _ if !self.is_http() => 0,
             Kind::Backend => self.servers().map(|server| self.links(server)).sum(),
@@ -213,27 +218,27 @@ impl<'a> Object<'a> {
     }
 
     /// What a frontend calls a request, a backend a session.
-    pub(super) fn streams<'t>(&self, tally: &'t Tally) -> &'t Count {
+    pub(crate) fn streams<'t>(&self, tally: &'t Tally) -> &'t Count {
         if matches!(self.kind, Kind::Frontend) { &tally.requests } else { &tally.sessions }
     }
 
     /// Requests of a backend are its sessions, those of a server its answers.
-    pub(super) fn requests(&self) -> Value {
+    pub(crate) fn requests(&self) -> Value {
         match self.kind {
             Kind::Server(_) => Value::U64((0..6).map(|class| self.sum.count(|tally| &tally.answers[class])).sum()),
             _ => self.count(|tally| self.streams(tally)),
         }
     }
 
-    pub(super) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
+    pub(crate) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
         Value::count(if self.counts_maxima() { self.sum.peak(of) } else { 0 })
     }
 
-    pub(super) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
+    pub(crate) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
         Value::count(self.sum.rate(self.now, of) as u64)
     }
 
-    pub(super) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
+    pub(crate) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
         Value::count(if self.counts_maxima() { self.sum.most(self.now, of) } else { 0 })
     }
 
@@ -242,11 +247,11 @@ impl<'a> Object<'a> {
         self.program.runtime.counts_maxima
     }
 
-    pub(super) fn average(&self, which: usize) -> Value {
+    pub(crate) fn average(&self, which: usize) -> Value {
         Value::count(self.sum.average(which))
     }
 
-    pub(super) fn last_session(&self) -> Value {
+    pub(crate) fn last_session(&self) -> Value {
         match self.sum.idle_seconds(self.now) {
             Some(seconds) => Value::S32(i32::try_from(seconds).unwrap_or(i32::MAX)),
             None => Value::S32(-1),
@@ -258,7 +263,7 @@ impl<'a> Object<'a> {
     }
 
     /// Sessions or requests that run.
-    pub(super) fn current(&self) -> u32 {
+    pub(crate) fn current(&self) -> u32 {
         match self.kind {
             Kind::Frontend => self.state().feconn(),
             Kind::Backend => self.state().counts(None).beconn,
@@ -267,14 +272,14 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn queued(&self) -> u32 {
+    pub(crate) fn queued(&self) -> u32 {
         match self.kind {
             Kind::Server(server) => self.state().queued(Some(server.index)).1,
             _ => self.state().queued(None).0,
         }
     }
 
-    pub(super) fn limit(&self) -> Value {
+    pub(crate) fn limit(&self) -> Value {
         match self.kind {
             Kind::Frontend => Value::U32(self.state().frontend_gate().bound()),
             Kind::Backend => self.proxy.backend.as_ref().map_or(Value::None, |back| Value::U32(back.fullconn)),
@@ -288,13 +293,13 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn queue_limit(&self) -> Value {
+    pub(crate) fn queue_limit(&self) -> Value {
         self.of_server(|server| server.maxqueue.map_or(Value::None, Value::U32))
     }
 
     /// Seconds that a server, or all servers of a backend at once, could not be used. That of a backend is not measured
     /// before a server of it is checked.
-    pub(super) fn downtime(&self) -> Value {
+    pub(crate) fn downtime(&self) -> Value {
         let seconds = |time: Duration| Value::U32(u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
         match self.kind {
             Kind::Server(server) if server.check.is_some() => seconds(self.state().downtime(server.index, self.now)),
@@ -323,23 +328,23 @@ impl<'a> Object<'a> {
     }
 
     /// Something of what a server's checks add up to; nothing where there are none.
-    pub(super) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+    pub(crate) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         self.health().as_ref().map_or(Value::None, value)
     }
 
     /// Something of a server's last check; nothing in maintenance either.
-    pub(super) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+    pub(crate) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         if self.is_in_maintenance() { Value::None } else { self.of_health(value) }
     }
 
     /// Something of what a server's agent says.
-    pub(super) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+    pub(crate) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         self.of_server(|server| self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value))
     }
 
     /// How often a server's traffic has shown too many errors, where it is observed. One that tracks such a server has the
     /// column, and no traffic that is observed.
-    pub(super) fn analyzed(&self) -> Value {
+    pub(crate) fn analyzed(&self) -> Value {
         let Kind::Server(server) = self.kind else { return Value::None };
         let checked = self.checked(server);
         if checked.check.as_ref().is_none_or(|check| check.observed.is_none()) {
@@ -362,7 +367,7 @@ impl<'a> Object<'a> {
     }
 
     /// The server that a server tracks.
-    pub(super) fn tracked(&self) -> Value {
+    pub(crate) fn tracked(&self) -> Value {
         self.of_server(|server| self.leader(server).map_or(Value::None, Value::Text))
     }
 
@@ -372,7 +377,7 @@ impl<'a> Object<'a> {
     }
 
     /// How often a server, or all servers of a backend, went down.
-    pub(super) fn downs(&self) -> Value {
+    pub(crate) fn downs(&self) -> Value {
         match self.kind {
             Kind::Server(server) => {
                 let downs = self.state().status(server.index).map_or(0, |status| status.downs);
@@ -382,15 +387,15 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn idle_limit(&self) -> Value {
+    pub(crate) fn idle_limit(&self) -> Value {
         self.of_server(|server| server.pool_max_conn.map_or(Value::None, Value::U32))
     }
 
-    pub(super) fn rate_limit(&self) -> Value {
+    pub(crate) fn rate_limit(&self) -> Value {
         Value::U32(self.proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second).unwrap_or(0))
     }
 
-    pub(super) fn idle(&self) -> u32 {
+    pub(crate) fn idle(&self) -> u32 {
         match self.kind {
             Kind::Server(server) => u32::try_from(self.worker.process.pool.idle(server.serial)).unwrap_or(u32::MAX),
             _ => 0,
@@ -410,7 +415,7 @@ impl<'a> Object<'a> {
     }
 
     /// Servers of the class that are up and have a weight; a server tells its own class.
-    pub(super) fn usable(&self, backup: bool) -> u32 {
+    pub(crate) fn usable(&self, backup: bool) -> u32 {
         match self.kind {
             Kind::Server(server) => u32::from(server.backup == backup),
             _ => self.usable_servers(backup).filter(|one| one.weight > 0).count() as u32,
@@ -418,7 +423,7 @@ impl<'a> Object<'a> {
     }
 
     /// A weight of a server, the one that was set or the one that counts; of a backend those of its servers together.
-    pub(super) fn weight(&self, of: fn(&ServerStatus) -> u32) -> u32 {
+    pub(crate) fn weight(&self, of: fn(&ServerStatus) -> u32) -> u32 {
         match self.kind {
             Kind::Server(server) => self.state().status(server.index).as_ref().map_or(0, of),
             _ => match self.usable_servers(false).map(|one| of(&one)).sum() {
@@ -429,7 +434,7 @@ impl<'a> Object<'a> {
     }
 
     /// How much of its share a server has by now, per cent, while `slowstart` leaves it less than all.
-    pub(super) fn throttle(&self) -> Value {
+    pub(crate) fn throttle(&self) -> Value {
         let Kind::Server(server) = self.kind else { return Value::None };
         let status = self.state().status(server.index);
         let is_warming = |one: &ServerStatus| one.throttle < 100 && one.up && one.admin != Admin::Maintenance;
@@ -438,7 +443,7 @@ impl<'a> Object<'a> {
 
     /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others. 0 from
     /// `clear counters all` to the next change, as in HAProxy.
-    pub(super) fn since_change(&self) -> u32 {
+    pub(crate) fn since_change(&self) -> u32 {
         let changed = match self.kind {
             Kind::Server(server) => self.state().status(server.index).map(|status| status.changed),
             Kind::Backend => Some(self.state().outages(self.now).changed),
@@ -448,7 +453,7 @@ impl<'a> Object<'a> {
         u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn status(&self) -> String {
+    pub(crate) fn status(&self) -> String {
         match self.kind {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
             Kind::Server(server) => self.server_status(server),
@@ -513,7 +518,7 @@ impl<'a> Object<'a> {
     }
 
     /// Whether a server is in maintenance.
-    pub(super) fn is_in_maintenance(&self) -> bool {
+    pub(crate) fn is_in_maintenance(&self) -> bool {
         match self.kind {
             Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
             _ => false,
@@ -521,14 +526,14 @@ impl<'a> Object<'a> {
     }
 
     /// Whether a server is down.
-    pub(super) fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         match self.kind {
             Kind::Server(server) => !self.state().status(server.index).is_some_and(|status| status.up),
             _ => false,
         }
     }
 
-    pub(super) fn address(&self) -> Value {
+    pub(crate) fn address(&self) -> Value {
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::Text(match &bind.address {
@@ -552,7 +557,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn protocol(&self) -> Value {
+    pub(crate) fn protocol(&self) -> Value {
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::text(match &bind.address {
@@ -565,7 +570,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn cookie(&self) -> Value {
+    pub(crate) fn cookie(&self) -> Value {
         let Some(plan) = self.proxy.backend.as_ref().map(|backend| &backend.persistence) else { return Value::None };
         let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
         match self.kind {
@@ -578,7 +583,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn algorithm(&self) -> Value {
+    pub(crate) fn algorithm(&self) -> Value {
         let Some(backend) = &self.proxy.backend else { return Value::None };
         Value::text(match &backend.balance {
             BalanceSpec::RoundRobin => "roundrobin",

@@ -2,10 +2,10 @@
 //! count anything.
 
 use super::object::{B, Column, F, L, S, Where, column};
-use crate::runtime::process::field::Value;
+use crate::field::Value;
 
 /// Positions 104 to 118.
-pub(super) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     column(
         "sess_other",
         "MCPV",

@@ -4,10 +4,10 @@
 use live::counters::ProtocolCounter;
 
 use super::object::{B, Column, F, L, S, Where, column};
-use crate::runtime::process::field::Value;
+use crate::field::Value;
 
 /// Positions 119 to 144. A lone `-` precedes them in the CSV form.
-pub(super) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", Where::both(F | B), |_| Value::U64(0)),
     column("h2_data_rcvd", "MCPV", "Total number of received DATA frames", Where::both(F | B), |_| Value::U64(0)),
     column("h2_settings_rcvd", "MCPV", "Total number of received SETTINGS frames", Where::both(F | B), |_| {

@@ -1,0 +1,268 @@
+//! The statistics page (configuration manual, "stats uri"): a service that answers in HTML, CSV, JSON or the typed form, and
+//! takes the forms of the page. Must never hold more than a few rows of an answer, and never change a server without the
+//! admin level.
+
+mod form;
+mod html;
+mod query;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::Buffer;
+use conn::service::{Failed, Service, respond};
+use engine::generation::Generation;
+use engine::service::registry::PageRequest;
+use engine::session::Session;
+use engine::worker::Worker;
+use policy::program::{Proxy, StatsPage};
+use wire::http::Head;
+
+use crate::field::Form;
+use crate::statistics::{self, Object, Wish};
+use form::Submission;
+use query::{Query, View};
+
+/// The service for one request.
+pub(crate) fn start(session: &Session, request: PageRequest) -> Box<dyn Service> {
+    Box::new(PageService {
+        worker: Rc::clone(&session.worker),
+        generation: session.shared_generation(),
+        request,
+        query: Query::default(),
+        wish: Wish::all(Form::Plain),
+        work: Work::Reading(Submission::default()),
+        written: Vec::new(),
+        taken: 0,
+    })
+}
+
+/// How far an answer has come.
+enum Work {
+    /// The request's payload is read; only that of a form counts.
+    Reading(Submission),
+    /// What a form asks for is done.
+    Changing(Pin<Box<dyn Future<Output = &'static str>>>),
+    /// The answer is written from there on.
+    Writing(Place),
+    /// All of it is written.
+    Written,
+}
+
+/// The object that is written next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// What precedes all proxies.
+    Begin,
+    /// An object of a proxy, both by their places; `first`: nothing was written before it.
+    Object { proxy: usize, object: usize, first: bool },
+}
+
+struct PageService {
+    worker: Rc<Worker>,
+    generation: Arc<Generation>,
+    request: PageRequest,
+    query: Query,
+    wish: Wish,
+    work: Work,
+    /// Bytes that are written and not taken from [`PageService::taken`] on.
+    written: Vec<u8>,
+    taken: usize,
+}
+
+/// The page of a request.
+fn page_of(generation: &Generation, request: PageRequest) -> Option<&StatsPage> {
+    generation.proxy(request.proxy).stats.as_deref()
+}
+
+impl Service for PageService {
+    fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        let generation = Arc::clone(&self.generation);
+        let Some(page) = page_of(&generation, self.request) else { return Poll::Ready(Err(Failed)) };
+        let query = Query::read(request.target(), &page.uri);
+        if request.method() != b"POST" {
+            self.begin(query, answer);
+            return Poll::Ready(Ok(()));
+        }
+        match &mut self.work {
+            // Until the end of its payload is told.
+            Work::Reading(submission) if !submission.is_whole() => return Poll::Pending,
+            Work::Reading(submission) => {
+                let submission = std::mem::take(submission);
+                let permitted = self.request.admin && query::is_from_the_page(request);
+                let process = Arc::clone(&self.worker.process);
+                let changing =
+                    form::submit(process, Rc::clone(&self.worker), Arc::clone(&generation), self.request, submission);
+                self.work = if permitted {
+                    Work::Changing(Box::pin(changing))
+                } else {
+                    Work::Changing(Box::pin(std::future::ready(form::DENIED)))
+                };
+                return self.poll_head(cx, request, answer);
+            }
+            Work::Changing(changing) => {
+                let Poll::Ready(result) = changing.as_mut().poll(cx) else { return Poll::Pending };
+                respond(answer, 303, b"See Other", Some(0));
+                answer.append(b"cache-control", b"no-cache");
+                answer.append(b"content-type", b"text/plain");
+                answer.append(b"location", &query.location(&page.uri, result));
+                self.work = Work::Written;
+            }
+            Work::Writing(_) | Work::Written => {}
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        let mut count = 0;
+        loop {
+            let waiting = &self.written[self.taken..];
+            let taken = waiting.len().min(out.room());
+            if !out.push(&waiting[..taken]) {
+                return Poll::Ready(Err(Failed));
+            }
+            self.taken += taken;
+            count += taken;
+            if self.taken < self.written.len() {
+                return Poll::Ready(Ok(count));
+            }
+            self.written.clear();
+            self.taken = 0;
+            if !self.write() {
+                return Poll::Ready(Ok(count));
+            }
+        }
+    }
+
+    fn poll_take(&mut self, _: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {
+        if let Work::Reading(submission) = &mut self.work {
+            let global = &self.generation.program.global;
+            submission.take(payload.data(), global.bufsize.saturating_sub(global.maxrewrite));
+        }
+        payload.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    fn end_request(&mut self) {
+        if let Work::Reading(submission) = &mut self.work {
+            submission.end();
+        }
+    }
+}
+
+impl PageService {
+    /// Begins the answer to a request that changes nothing.
+    fn begin(&mut self, query: Query, answer: &mut Head) {
+        respond(answer, 200, b"OK", None);
+        answer.append(b"cache-control", b"no-cache");
+        answer.append(b"content-type", query.view.media_type());
+        let form = match query.view {
+            View::Html | View::Csv => Form::Plain,
+            View::Typed => Form::Typed,
+            View::Json | View::JsonSchema => Form::Json,
+        };
+        let page = page_of(&self.generation, self.request);
+        let (refresh, legends) = page.map(|page| (page.refresh, page.shows_legends)).unwrap_or_default();
+        self.wish = Wish { up: query.up, no_maint: query.no_maint, legends, ..Wish::all(form) };
+        if let (View::Html, Some(seconds), false) = (query.view, refresh, query.norefresh) {
+            answer.append(b"refresh", seconds.to_string().as_bytes());
+        }
+        self.query = query;
+        self.work = Work::Writing(Place::Begin);
+    }
+
+    /// Writes the next piece. False: there is none.
+    fn write(&mut self) -> bool {
+        let Work::Writing(place) = self.work else { return false };
+        let generation = Arc::clone(&self.generation);
+        let Some(page) = page_of(&generation, self.request) else { return false };
+        let mut text = String::new();
+        let shown = Shown {
+            worker: &self.worker,
+            generation: &generation,
+            page,
+            query: &self.query,
+            wish: &self.wish,
+            admin: self.request.admin,
+        };
+        let next = shown.write(place, &mut text);
+        self.work = next.map_or(Work::Written, Work::Writing);
+        self.written.extend_from_slice(&config::text::to_bytes(&text));
+        true
+    }
+}
+
+/// What a page is made of.
+pub(super) struct Shown<'a> {
+    worker: &'a Worker,
+    generation: &'a Generation,
+    page: &'a StatsPage,
+    query: &'a Query,
+    wish: &'a Wish,
+    admin: bool,
+}
+
+impl Shown<'_> {
+    /// Writes what is at `place`. Returns the next place.
+    fn write(&self, place: Place, out: &mut String) -> Option<Place> {
+        let program = &self.generation.program;
+        let is_html = self.query.view == View::Html;
+        let (proxy, object, first) = match place {
+            Place::Begin if self.query.view == View::JsonSchema => {
+                query::write_json_schema(out);
+                return None;
+            }
+            Place::Begin => {
+                if is_html {
+                    html::begin(self, out)
+                } else {
+                    statistics::begin(out, self.wish.form)
+                }
+                return Some(Place::Object { proxy: 0, object: 0, first: true });
+            }
+            Place::Object { proxy, object, first } => (proxy, object, first),
+        };
+        let Some(found) = program.proxies.get(proxy) else {
+            if is_html {
+                html::end(out)
+            } else {
+                statistics::end(out, self.wish.form)
+            }
+            return None;
+        };
+        let after = Place::Object { proxy: proxy + 1, object: 0, first };
+        if !self.shows(found) {
+            return Some(after);
+        }
+        if object == 0 && is_html {
+            html::begin_proxy(self, found, out);
+        }
+        let Some(kind) = statistics::kinds(found, self.wish.kinds).nth(object) else {
+            if is_html {
+                html::end_proxy(self, found, out);
+            }
+            return Some(after);
+        };
+        let one = Object::new(self.worker, program, (found, kind), self.wish.counts_servers());
+        let mut is_first = first;
+        if self.wish.wants(&one) {
+            if is_html {
+                html::object(self, &one, out)
+            } else {
+                statistics::line(out, &one, self.wish, first)
+            }
+            is_first = false;
+        }
+        Some(Place::Object { proxy, object: object + 1, first: is_first })
+    }
+
+    /// Whether a proxy is on the page: `stats scope`, and what the reader filters by.
+    fn shows(&self, proxy: &Proxy) -> bool {
+        let wanted = &*self.query.scope;
+        let is_visible = !proxy.disabled && (proxy.frontend.is_some() || proxy.backend.is_some());
+        is_visible && self.page.shows(&proxy.name) && (wanted.is_empty() || proxy.name.contains(wanted))
+    }
+}

@@ -1,0 +1,155 @@
+//! Statistics of proxies, listeners and servers (management manual, section 9.1). Owns which objects and columns there are and
+//! the forms they are written in; the columns are tables. Must never know who reads them.
+
+mod detail;
+mod load;
+mod modules;
+mod object;
+mod protocol;
+
+use std::fmt::Write;
+
+use policy::program::{Program, Proxy};
+
+use crate::field::{Form, Value, json, typed};
+pub(crate) use object::{B, Column, F, Kind, L, Object, S};
+
+/// All columns in their order.
+pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
+    [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()
+}
+
+/// Columns before those of the modules.
+pub(crate) const OWN: usize = load::COLUMNS.len() + detail::COLUMNS.len() + protocol::COLUMNS.len();
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) form: Form,
+    /// Descriptions of the columns, in the typed form.
+    pub(crate) desc: bool,
+    /// No servers that are down or in maintenance.
+    pub(crate) up: bool,
+    /// No servers in maintenance.
+    pub(crate) no_maint: bool,
+    /// The number of a proxy; `None` for all.
+    pub(crate) proxy: Option<u32>,
+    /// A set of kinds.
+    pub(crate) kinds: u8,
+    /// The number of a server or a listening address; `None` for all.
+    pub(crate) id: Option<u32>,
+    /// Addresses, cookies and algorithms: what a page shows with `stats show-legends` alone.
+    pub(crate) legends: bool,
+}
+
+impl Wish {
+    /// Everything, in that form.
+    pub(crate) fn all(form: Form) -> Self {
+        Self { form, desc: false, up: false, no_maint: false, proxy: None, kinds: u8::MAX, id: None, legends: true }
+    }
+
+    /// Whether a backend shows how many of its servers work.
+    pub(crate) fn counts_servers(&self) -> bool {
+        self.up || self.no_maint
+    }
+
+    /// Whether an object is asked for.
+    pub(crate) fn wants(&self, object: &Object<'_>) -> bool {
+        let named = matches!(object.kind, Kind::Frontend | Kind::Backend) || self.id.is_none_or(|id| id == object.id());
+        let is_hidden = (self.up || self.no_maint) && object.is_in_maintenance() || self.up && object.is_down();
+        named && !is_hidden
+    }
+
+    /// The proxies that are asked for.
+    pub(crate) fn proxies<'p>(&self, program: &'p Program) -> impl Iterator<Item = &'p Proxy> + use<'p> {
+        let wanted = self.proxy;
+        program.proxies.iter().map(|proxy| &**proxy).filter(move |proxy| wanted.is_none_or(|id| id == proxy.id))
+    }
+}
+
+/// The objects of a proxy, in their order.
+pub(crate) fn kinds(proxy: &Proxy, wanted: u8) -> impl Iterator<Item = Kind<'_>> {
+    let front = proxy.frontend.as_ref();
+    let back = proxy.backend.as_ref();
+    let binds = front.filter(|front| wanted & L != 0 && front.reception.socket_stats);
+    let frontend = front.filter(|_| wanted & F != 0).map(|_| Kind::Frontend);
+    let listeners = binds.into_iter().flat_map(|front| front.binds.iter().map(Kind::Listener));
+    let servers = back.filter(|_| wanted & S != 0).into_iter().flat_map(|back| back.servers.iter().map(Kind::Server));
+    let backend = back.filter(|_| wanted & B != 0).map(|_| Kind::Backend);
+    let shown = !proxy.disabled;
+    frontend.into_iter().chain(listeners).chain(servers).chain(backend).filter(move |_| shown)
+}
+
+/// Writes what precedes the first object.
+pub(crate) fn begin(out: &mut impl Write, form: Form) {
+    let _ = match form {
+        Form::Plain => {
+            let _ = out.write_str("# ");
+            for (at, column) in columns().enumerate() {
+                if at == OWN {
+                    let _ = out.write_str("-,");
+                }
+                let _ = write!(out, "{},", column.field.name);
+            }
+            out.write_char('\n')
+        }
+        Form::Json => out.write_char('['),
+        Form::Typed => Ok(()),
+    };
+}
+
+/// Writes an object. `first`: none was written before it.
+pub(crate) fn line(out: &mut impl Write, object: &Object<'_>, wish: &Wish, first: bool) {
+    let value = |column: &Column| match column.field.name {
+        "addr" | "cookie" | "algo" if !wish.legends => Value::None,
+        _ => column.of(object),
+    };
+    let values = columns().enumerate().map(|(at, column)| (at, column.field_of(object), value(column)));
+    let (letter, name) = object.kind.names();
+    let (proxy, id) = (object.proxy.id, object.id());
+    match wish.form {
+        Form::Plain => {
+            for (at, _, value) in values {
+                if at == OWN {
+                    let _ = out.write_str("-,");
+                }
+                cell(out, &value);
+            }
+            let _ = out.write_char('\n');
+        }
+        Form::Typed => {
+            let prefix = format!("{letter}.{proxy}.{id}.");
+            for (at, field, value) in values.filter(|(_, _, value)| *value != Value::None) {
+                typed(out, &prefix, at, &field, &value, wish.desc);
+            }
+        }
+        Form::Json => {
+            let _ = out.write_str(if first { "[" } else { ",[" });
+            let mut comma = "";
+            for (at, field, value) in values.filter(|(_, _, value)| *value != Value::None) {
+                let _ = write!(out, "{comma}{{\"objType\":\"{name}\",\"proxyId\":{proxy},\"id\":{id},");
+                json(out, at, &field, &value);
+                let _ = out.write_char('}');
+                comma = ",";
+            }
+            let _ = out.write_char(']');
+        }
+    }
+}
+
+/// Writes what follows the last object.
+pub(crate) fn end(out: &mut impl Write, form: Form) {
+    if form == Form::Json {
+        let _ = out.write_str("]\n");
+    }
+}
+
+/// A value of a CSV line and the comma after it; text that would break the line is quoted.
+fn cell(out: &mut impl Write, value: &Value) {
+    let _ = match value {
+        Value::Text(text) if text.contains([',', '"', '\n', '\r']) => {
+            write!(out, "\"{}\",", text.replace('"', "\"\""))
+        }
+        value => write!(out, "{value},"),
+    };
+}

@@ -1,0 +1,55 @@
+//! `stats` lines of a proxy become its statistics page.
+
+use super::Compiler;
+use super::names::{Reach, SpecNames};
+use crate::program::StatsPage;
+use crate::rule::Final;
+use config::spec::{GlobalSpec, ProxySpec, StatsPageSpec};
+use config::text;
+
+/// Where the page is unless `stats uri` says otherwise.
+const URI: &str = "/haproxy?stats";
+/// What browsers ask for credentials for unless `stats realm` says otherwise.
+const REALM: &str = "HAProxy Statistics";
+
+impl Compiler<'_> {
+    /// Compiles the page of one proxy.
+    pub(super) fn stats_page(
+        &mut self,
+        global: &GlobalSpec,
+        written: &ProxySpec,
+        reach: &Reach,
+        names: &SpecNames<'_>,
+    ) -> Option<Box<StatsPage>> {
+        let page: &StatsPageSpec = written.stats.as_ref()?;
+        let rules = page.rules.iter().filter_map(|rule| self.rule(rule, written, reach, names)).collect();
+        let what = "error detected while parsing a 'stats admin' rule";
+        let admin = page.admin.iter().filter_map(|line| self.bare_condition(line, &line.words, reach, names, what));
+        let own = &written.name.value;
+        let scope = page.scope.iter().map(|name| if name == "." { own.as_str() } else { name.as_str() });
+        let global_or = |said: &Option<Option<String>>, global: &Option<String>| -> Option<Box<str>> {
+            let own = said.as_ref()?.as_ref();
+            own.or(global.as_ref()).map(|text| text.as_str().into())
+        };
+        let bytes = |text: &str| -> Box<[u8]> { text::to_bytes(text).into_owned().into() };
+        Some(Box::new(StatsPage {
+            uri: bytes(page.uri.as_deref().unwrap_or(URI)),
+            rules,
+            // An account without a password has an empty one.
+            accounts: page
+                .accounts
+                .iter()
+                .map(|one| if one.contains(':') { bytes(one) } else { bytes(&format!("{one}:")) })
+                .collect(),
+            challenge: Final::Challenge(bytes(page.realm.as_deref().unwrap_or(REALM))),
+            admin: admin.collect(),
+            scope: scope.map(Into::into).collect(),
+            refresh: page.refresh,
+            shows_version: page.shows_version,
+            shows_legends: page.shows_legends,
+            shows_modules: page.shows_modules,
+            node: global_or(&page.node, &global.node),
+            description: global_or(&page.description, &global.description),
+        }))
+    }
+}

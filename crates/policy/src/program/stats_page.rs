@@ -1,0 +1,59 @@
+//! The statistics page of a proxy, ready to run (configuration manual, "stats uri"). Must never know what the page shows.
+
+use crate::rule::{Final, Rule};
+use crate::running::basic;
+use expression::base64;
+use expression::condition::Condition;
+
+/// A page and who may see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatsPage {
+    /// What the path and query of requests for it begin with.
+    pub uri: Box<[u8]>,
+    /// `stats http-request`, in order; the first that holds decides.
+    pub rules: Box<[Rule]>,
+    /// `stats auth`: credentials as in an Authorization field before they are encoded, `user:password`. Empty: all clients
+    /// see the page.
+    pub accounts: Box<[Box<[u8]>]>,
+    /// The answer to clients without such credentials.
+    pub challenge: Final,
+    /// `stats admin`: a request for which one of them holds may change servers.
+    pub admin: Box<[Condition]>,
+    /// Names of the proxies that are shown; empty: all of them.
+    pub scope: Box<[Box<str>]>,
+    /// Seconds after which a browser loads the page again.
+    pub refresh: Option<u64>,
+    /// `stats show-version`.
+    pub shows_version: bool,
+    /// `stats show-legends`.
+    pub shows_legends: bool,
+    /// `stats show-modules`.
+    pub shows_modules: bool,
+    /// Name of the node.
+    pub node: Option<Box<str>>,
+    /// Description of the node.
+    pub description: Option<Box<str>>,
+}
+
+impl StatsPage {
+    /// Whether a request for `target`, its path and query, is one for the page.
+    pub fn is_at(&self, target: &[u8]) -> bool {
+        target.starts_with(&self.uri)
+    }
+
+    /// Whether a value of an Authorization field is that of one of the accounts (RFC 7617, section 2). The time that it takes
+    /// does not depend on which bytes differ.
+    pub fn admits(&self, field: &[u8]) -> bool {
+        let Some(credentials) = basic(field).and_then(base64::decoded) else { return false };
+        let is = |account: &[u8]| {
+            account.len() == credentials.len()
+                && account.iter().zip(&credentials).fold(0, |differing, (own, found)| differing | (own ^ found)) == 0
+        };
+        self.accounts.iter().fold(false, |found, account| found | is(account))
+    }
+
+    /// Whether a proxy of that name is shown and may be changed.
+    pub fn shows(&self, proxy: &str) -> bool {
+        self.scope.is_empty() || self.scope.iter().any(|name| **name == *proxy)
+    }
+}
