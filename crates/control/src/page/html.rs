@@ -318,8 +318,11 @@ fn value_of(object: &Object<'_>, name: &str) -> Value {
     statistics::columns().find(|column| column.field.name == name).map_or(Value::None, |column| column.of(object))
 }
 
-/// Columns that tips show, found once.
-static TIP_COLUMNS: LazyLock<Vec<(&'static str, Vec<(&'static str, &'static Column)>)>> = LazyLock::new(|| {
+/// The tip of a cell: titles and columns.
+type Tip = Vec<(&'static str, &'static Column)>;
+
+/// The tips of cells by the cell's name, found once.
+static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tip)>> = LazyLock::new(|| {
     let named = |name: &str| statistics::columns().find(|column| column.field.name == name);
     let rows = TIPS
         .iter()

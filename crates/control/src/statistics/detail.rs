@@ -1,8 +1,9 @@
 //! Columns of the statistics, second part: health, times, settings, connections. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
+use super::column::{Column, Where, column};
 use super::load::{code, duration, in_progress};
-use super::object::{B, Column, F, L, S, Where, column};
+use super::object::{B, F, L, S};
 use crate::field::Value;
 
 /// Positions 51 to 103.

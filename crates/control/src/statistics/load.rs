@@ -3,7 +3,8 @@
 
 use live::health::{CheckStatus, Health};
 
-use super::object::{B, Column, F, L, S, Where, column};
+use super::column::{Column, Where, column};
+use super::object::{B, F, L, S};
 use crate::field::Value;
 
 /// Positions 0 to 50.

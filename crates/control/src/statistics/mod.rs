@@ -1,6 +1,7 @@
 //! Statistics of proxies, listeners and servers (management manual, section 9.1). Owns which objects and columns there are and
 //! the forms they are written in; the columns are tables. Must never know who reads them.
 
+mod column;
 mod detail;
 mod load;
 mod modules;
@@ -12,7 +13,8 @@ use std::fmt::Write;
 use policy::program::{Program, Proxy};
 
 use crate::field::{Form, Value, json, typed};
-pub(crate) use object::{B, Column, F, Kind, L, Object, S};
+pub(crate) use column::Column;
+pub(crate) use object::{B, F, Kind, L, Object, S};
 
 /// All columns in their order.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {

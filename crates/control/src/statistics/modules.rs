@@ -3,7 +3,8 @@
 
 use live::counters::ProtocolCounter;
 
-use super::object::{B, Column, F, L, S, Where, column};
+use super::column::{Column, Where, column};
+use super::object::{B, F, L, S};
 use crate::field::Value;
 
 /// Positions 119 to 144. A lone `-` precedes them in the CSV form.

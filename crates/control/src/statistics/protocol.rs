@@ -1,7 +1,8 @@
 //! Columns of the statistics, third part: sessions and bytes by protocol. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
-use super::object::{B, Column, F, L, S, Where, column};
+use super::column::{Column, Where, column};
+use super::object::{B, F, L, S};
 use crate::field::Value;
 
 /// Positions 104 to 118.

@@ -22,18 +22,27 @@ use crate::worker::SharedFacts;
 pub async fn serve(session: &Session, client: &mut Client, facts: SharedFacts, number: usize, body: UnreadBody) {
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
-    let named = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
-    let service = shared.services.start(number, session);
-    stream(session, client, facts, (service, named), body).await;
+    let (shown, ruled) = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
+    let started = Started { service: shared.services.start(number, session), shown, ruled };
+    stream(session, client, facts, started, body).await;
 }
 
-/// Has a service answer. `shown`: how log lines name it. `ruled`: `http-response` rules and filters see its answer. Without a
-/// service the answer is an internal error.
+/// A service that answers one request.
+pub struct Started {
+    /// `None`: the answer is an internal error.
+    pub service: Option<Box<dyn Service>>,
+    /// How log lines name it.
+    pub shown: Arc<str>,
+    /// `http-response` rules and filters see its answer.
+    pub ruled: bool,
+}
+
+/// Has a service answer.
 pub async fn stream(
     session: &Session,
     client: &mut Client,
     facts: SharedFacts,
-    (service, (shown, ruled)): (Option<Box<dyn Service>>, (Arc<str>, bool)),
+    Started { service, shown, ruled }: Started,
     body: UnreadBody,
 ) {
     let Some(mut service) = service else {

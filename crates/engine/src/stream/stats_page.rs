@@ -3,6 +3,7 @@
 
 use conn::h1::UnreadBody;
 use policy::program::{Proxy, StatsPage};
+use policy::running::is_account;
 use wire::http::Head;
 
 use crate::service::registry::PageRequest;
@@ -11,6 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::request::origin_form;
 use crate::stream::ruling::{self, Over};
+use crate::stream::serving::Started;
 use crate::stream::{answer, serving};
 use crate::worker::SharedFacts;
 
@@ -41,7 +43,7 @@ pub async fn answer(
     };
     let request = PageRequest { proxy: proxy.index, admin };
     let service = session.worker.process.services.start_page(session, request);
-    serving::stream(session, client, facts, (service, (SHOWN.into(), false)), body).await;
+    serving::stream(session, client, facts, Started { service, shown: SHOWN.into(), ruled: false }, body).await;
 }
 
 /// Whether a client may see the page.
@@ -57,7 +59,7 @@ async fn admit<'r>(
     ruling::rule(session, client, facts, &page.rules).await?;
     let facts = facts.borrow();
     if page.accounts.is_empty()
-        || session.proxy().http.credentials(&facts.request).is_some_and(|field| page.admits(field))
+        || session.proxy().http.credentials(&facts.request).is_some_and(|field| is_account(&page.accounts, field))
     {
         return Ok(());
     }

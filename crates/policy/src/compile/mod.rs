@@ -20,6 +20,7 @@ mod mail;
 mod names;
 mod peers;
 mod persistence;
+mod places;
 mod resolvers;
 mod rules;
 mod stats_page;

@@ -2,6 +2,7 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
+use super::places::{place, told};
 use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
@@ -10,7 +11,7 @@ use crate::rule::{
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::document::Word;
 use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
     TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
 use config::span::Span;
@@ -578,25 +579,4 @@ pub(super) fn owner(written: &ProxySpec) -> String {
         ProxyKind::Listen => "proxy",
     };
     format!("{kind} '{}'", written.name.value)
-}
-
-/// As what messages name the place of a rule: of a proxy of both sides, as the one in its frontend.
-fn told(place: Place, written: &ProxySpec) -> Place {
-    if written.kind == ProxyKind::Listen { place.in_front() } else { place }
-}
-
-/// Where the rules of a set are evaluated. A proxy of both sides is its own backend from the start: what a backend knows
-/// may stand there.
-fn place(set: RuleSets, kind: ProxyKind) -> Place {
-    match (set, kind) {
-        (TCP_REQUEST_CONNECTION, _) => Place::Connection,
-        (TCP_REQUEST_SESSION, _) => Place::Session,
-        (TCP_REQUEST_CONTENT, ProxyKind::Frontend) => Place::FrontRequestContent,
-        (TCP_REQUEST_CONTENT, _) => Place::BackRequestContent,
-        (TCP_RESPONSE_CONTENT, _) => Place::BackResponseContent,
-        (HTTP_REQUEST, ProxyKind::Frontend) => Place::FrontRequestHead,
-        (HTTP_REQUEST, _) => Place::BackRequestHead,
-        (_, ProxyKind::Frontend) => Place::FrontResponseHead,
-        _ => Place::BackResponseHead,
-    }
 }

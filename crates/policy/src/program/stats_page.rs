@@ -1,8 +1,6 @@
 //! The statistics page of a proxy, ready to run (configuration manual, "stats uri"). Must never know what the page shows.
 
 use crate::rule::{Final, Rule};
-use crate::running::basic;
-use expression::base64;
 use expression::condition::Condition;
 
 /// A page and who may see it.
@@ -39,17 +37,6 @@ impl StatsPage {
     /// Whether a request for `target`, its path and query, is one for the page.
     pub fn is_at(&self, target: &[u8]) -> bool {
         target.starts_with(&self.uri)
-    }
-
-    /// Whether a value of an Authorization field is that of one of the accounts (RFC 7617, section 2). The time that it takes
-    /// does not depend on which bytes differ.
-    pub fn admits(&self, field: &[u8]) -> bool {
-        let Some(credentials) = basic(field).and_then(base64::decoded) else { return false };
-        let is = |account: &[u8]| {
-            account.len() == credentials.len()
-                && account.iter().zip(&credentials).fold(0, |differing, (own, found)| differing | (own ^ found)) == 0
-        };
-        self.accounts.iter().fold(false, |found, account| found | is(account))
     }
 
     /// Whether a proxy of that name is shown and may be changed.

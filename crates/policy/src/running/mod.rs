@@ -15,8 +15,7 @@ pub(crate) mod tests;
 mod tracked;
 mod trial;
 
-pub(crate) use trial::basic;
-pub use trial::{Trial, trials};
+pub use trial::{Trial, is_account, trials};
 
 use crate::registry::Registry;
 use expression::convert::{self, Converter};

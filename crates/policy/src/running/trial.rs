@@ -7,9 +7,20 @@ use live::{Live, Proof};
 use std::sync::Arc;
 
 /// What stands behind the scheme `Basic` of RFC 7617.
-pub(crate) fn basic(field: &[u8]) -> Option<&[u8]> {
+fn basic(field: &[u8]) -> Option<&[u8]> {
     let (scheme, text) = field.trim_ascii().split_at_checked(6)?;
     scheme.eq_ignore_ascii_case(b"basic ").then(|| text.trim_ascii())
+}
+
+/// Whether a value of an Authorization field is that of one of the accounts, each `user:password` (RFC 7617, section 2). The time
+/// that it takes does not depend on which bytes differ.
+pub fn is_account(accounts: &[Box<[u8]>], field: &[u8]) -> bool {
+    let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return false };
+    let is = |account: &[u8]| {
+        account.len() == credentials.len()
+            && account.iter().zip(&credentials).fold(0, |differing, (own, found)| differing | (own ^ found)) == 0
+    };
+    accounts.iter().fold(false, |found, account| found | is(account))
 }
 
 /// Name and password.
