@@ -172,6 +172,8 @@ fn requests_by_http_2_are_answered() {
             ("-n 20 -c 1 --streams 10 -T 2", "/?s=5", 20, 1),
             ("-n 20 -c 1 --streams 10 --constant 2k", "/?s=5", 20, 1),
             ("-n 4 -c 1", "/?", 4, 1),
+            ("-n 40 -c 2 --streams 8 --data hello", "/?s=20&k=1&g=1", 40, 2),
+            ("-n 4 -c 1", "/?g=1", 4, 1),
         ] {
             let line = format!("--h2 -w 20000 {options} {url}{target}");
             let shaken = shaken(connections);

@@ -157,6 +157,8 @@ pub fn words(command: &[Spanned<String>], values: &Values) -> Result<Vec<String>
 /// The origins, running.
 pub struct Origins {
     ports: Vec<ReservedPort>,
+    /// Where the usual origin serves the direct way, where that is by TLS.
+    secure: Option<ReservedPort>,
     on: ProcessorSet,
     running: Vec<Started>,
 }
@@ -170,7 +172,9 @@ impl Origins {
         let ports: Vec<_> = (0..scenario.origin.len().max(1)).map(|_| ReservedPort::new()).collect::<Result<_, _>>()?;
         let numbers: Vec<u16> = ports.iter().map(ReservedPort::number).collect();
         stage.set_origins(&numbers);
-        Ok(Self { ports, on: ProcessorSet::EMPTY, running: Vec::new() })
+        let is_secure = scenario.load.scheme.as_ref().is_some_and(|scheme| scheme.get_ref() == "https");
+        let secure = (is_secure && scenario.origin.is_empty()).then(ReservedPort::new).transpose()?;
+        Ok(Self { ports, secure, on: ProcessorSet::EMPTY, running: Vec::new() })
     }
 
     /// Has them run on those processors: started anew where they ran on others.
@@ -199,7 +203,8 @@ impl Origins {
             Some(origin) => words(&origin.command, &values)?,
             None => {
                 let weir = values.get("weir").cloned().unwrap_or_default();
-                vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}")]
+                let secure = self.secure.as_ref().map(|secure| format!(":{}", secure.number())).unwrap_or_default();
+                vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}{secure}")]
             }
         };
         let mut started = Started::start(&name, &command, &self.on, &folder.join("log"), Output::Log)?;
@@ -207,10 +212,10 @@ impl Origins {
         Ok(started)
     }
 
-    /// The port of the first one.
+    /// The port of the first one, for the direct way.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.ports.first().map_or(0, ReservedPort::number)
+        self.secure.as_ref().or(self.ports.first()).map_or(0, ReservedPort::number)
     }
 
     /// Microseconds that they have spent on processors.

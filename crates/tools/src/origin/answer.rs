@@ -109,6 +109,9 @@ pub fn fields(request: &Request, waited: u64, head: &mut Head) -> (u64, Edits<'s
         head.append(b"cache-control", b"no-cache");
         head.append(b"content-type", b"text/plain");
     } else {
+        if parameters.grpc {
+            head.append(b"content-type", b"application/grpc");
+        }
         if !parameters.cacheable {
             head.append(b"cache-control", b"no-cache");
         }
@@ -217,6 +220,7 @@ The following arguments are supported to override the default objects :
  - /?k=<enable>      Enable transfer encoding chunked if >0: with large chunks,
                      with chunks of one byte if it is 2.
  - /?R=<enable>      Enable sending random data if >0.
+ - /?g=<enable>      End the answer with the trailers of gRPC if >0, by HTTP/2.
  - /?v=<verbose>     leave out the X-req and X-rsp headers if 0.
 
 Note that those arguments may be cumulated on one line separated by a set of

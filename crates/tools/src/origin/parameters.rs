@@ -27,6 +27,8 @@ pub struct Parameters {
     pub random: bool,
     /// `A`: the request's body is read after the answer, not before.
     pub drain_after: bool,
+    /// `g`: the trailers of gRPC end the answer, by HTTP/2.
+    pub grpc: bool,
     /// `v`: the answer tells in X-req and X-rsp what it is.
     pub verbose: bool,
 }
@@ -64,6 +66,7 @@ impl Default for Parameters {
             chunks: Chunks::None,
             random: false,
             drain_after: false,
+            grpc: false,
             verbose: true,
         }
     }
@@ -124,6 +127,7 @@ impl Parameters {
                 }
             }
             b'R' => self.random = number > 0,
+            b'g' => self.grpc = number > 0,
             b'v' => self.verbose = number != 0,
             _ => {}
         }
@@ -193,13 +197,14 @@ mod tests {
             chunks: Chunks::Large,
             random: true,
             drain_after: true,
+            grpc: true,
             verbose: false,
         };
         for target in [
-            "/?s=20k&r=404&t=700&c=0&C=1&k=1&R=1&A=1&v=0",
-            "/?v=0,A=1;R=1/k=1?C=1&c=0,t=700;r=404/s=20k",
-            "/any/path?K=1?s=20k?r=404?t=700?c=0?C=1?k=3?R=7?A=1?v=0",
-            "http://a.example:80/?&s=20k&&r=404,,t=700&c=-1&C=-1&k=1&R=1&A=1&v=0&",
+            "/?s=20k&r=404&t=700&c=0&C=1&k=1&R=1&A=1&g=1&v=0",
+            "/?v=0,A=1;R=1/k=1?C=1&c=0,t=700;r=404/s=20k/g=2",
+            "/any/path?K=1?s=20k?r=404?t=700?c=0?C=1?k=3?R=7?A=1?g=1?v=0",
+            "http://a.example:80/?&s=20k&&r=404,,t=700&c=-1&C=-1&k=1&R=1&A=1&v=0&g=1&",
         ] {
             assert_eq!(read(target), all, "{target}");
         }

@@ -324,10 +324,22 @@ impl Session {
             self.sending.push_back(stream);
             return;
         }
+        if served.request.parameters.grpc {
+            self.push_trailers(stream);
+            return self.end_answer(at);
+        }
         if let Some(flags) = self.frames.output().get_mut(begin + 4) {
             *flags |= h2::flag::END_STREAM;
         }
         self.end_answer(at);
+    }
+
+    /// Queues the trailers of gRPC, which end an answer.
+    fn push_trailers(&mut self, stream: u32) {
+        let worker = Rc::clone(&self.worker);
+        if h2::encode_trailers(stream, &worker.trailers, self.frames.output()).is_err() {
+            self.frames.reset(stream, ErrorCode::InternalError);
+        }
     }
 
     /// All of an answer is queued.
@@ -364,8 +376,12 @@ impl Session {
             served.position += piece.len() as u64;
             served.window -= piece.len() as i64;
             served.phase = Phase::Send(left - piece.len() as u64);
-            self.frames.push_payload(stream, piece, ends);
+            let has_trailers = served.request.parameters.grpc;
+            self.frames.push_payload(stream, piece, ends && !has_trailers);
             if ends {
+                if has_trailers {
+                    self.push_trailers(stream);
+                }
                 self.end_answer(at);
             } else {
                 self.sending.push_back(stream);

@@ -12,7 +12,7 @@ use base::{Key, Slab};
 use conn::transport;
 use rt::net::OwnedSocket;
 use rt::{Class, LoadGuard};
-use wire::http::Head;
+use wire::http::{Fields, Head};
 
 use super::capacity::{Capacity, Place};
 use super::connection;
@@ -46,6 +46,8 @@ pub struct Worker {
     pub patterns: Arc<Patterns>,
     /// The head of whichever request is read now.
     pub head: RefCell<Head>,
+    /// The trailers of answers as gRPC has them.
+    pub trailers: Fields,
     /// Wakers of the tasks that watch for the stop.
     waiting: RefCell<Slab<Waker>>,
 }
@@ -54,7 +56,10 @@ impl Worker {
     /// The current worker; jobs that are posted to it find it.
     pub fn start(shared: &Arc<Shared>) -> Rc<Self> {
         let (shared, patterns) = (Arc::clone(shared), Arc::clone(&shared.patterns));
-        let worker = Rc::new(Self { shared, patterns, head: RefCell::default(), waiting: RefCell::default() });
+        let mut trailers = Fields::new();
+        trailers.append(b"grpc-status", b"0");
+        let (head, waiting) = Default::default();
+        let worker = Rc::new(Self { shared, patterns, head, trailers, waiting });
         rt::set_local(Rc::clone(&worker) as Rc<dyn std::any::Any>);
         worker
     }

@@ -44,9 +44,21 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("bodies-tcp-onecore"),
     shipped!("workers-sweep"),
     shipped!("rate-sweep"),
+    shipped!("tls-handshake-full"),
+    shipped!("tls-handshake-full-12"),
+    shipped!("tls-handshake-full-rsa"),
+    shipped!("tls-handshake-resumed"),
+    shipped!("tls-handshake-resumed-12"),
     shipped!("tls-keep-alive"),
-    shipped!("tls-resume"),
-    shipped!("tls-full"),
+    shipped!("tls-1m"),
+    shipped!("tls-idle"),
+    shipped!("h2-h1"),
+    shipped!("h2-h2"),
+    shipped!("h2-1m"),
+    shipped!("h2-grpc"),
+    shipped!("h2-idle"),
+    shipped!("h2-1000-streams"),
+    shipped!("h2-32-streams"),
 ];
 
 /// The text of a shipped scenario.

@@ -293,6 +293,14 @@ pub const OPTIONS: &[Row] = &[
         version,
         plan.tls.algorithms.versions
     ),
+    set!(
+        "--curves",
+        "GROUPS",
+        Tls,
+        "groups of the key exchange, the first one's key is sent first",
+        |text| named(tls::provider::groups(text)),
+        plan.tls.algorithms.groups
+    ),
     switch!("--tls-reuse", Tls, "resumes sessions, each connection that of the one before", plan.tls.reuse),
     switch!("--handshakes", Tls, "shakes hands and closes; no request is sent", plan.tls.handshakes),
     set!(
@@ -368,11 +376,11 @@ fn version(text: &str) -> Result<(Version, Version), String> {
     }
 }
 
-/// Suites, all of which have to be known.
+/// Suites or groups, all of which have to be known.
 fn named<T>(named: Named<T>) -> Result<Option<Vec<T>>, String> {
     match named.unknown.first() {
-        Some(name) => Err(format!("names of cipher suites ('{name}' is none that is supported)")),
-        None if named.found.is_empty() => Err("names of cipher suites".to_owned()),
+        Some(name) => Err(format!("names of OpenSSL's ('{name}' is none that is supported)")),
+        None if named.found.is_empty() => Err("names of OpenSSL's".to_owned()),
         None => Ok(Some(named.found)),
     }
 }

@@ -157,7 +157,7 @@ fn what_is_not_understood_is_told() {
         (&["--tls-ver", "TLS1.1", "https://a"], "--tls-ver expects TLS1.2 or TLS1.3, not 'TLS1.1'"),
         (
             &["--cipher-list", "RC4", "https://a"],
-            "--cipher-list expects names of cipher suites ('RC4' is none that is supported), not 'RC4'",
+            "--cipher-list expects names of OpenSSL's ('RC4' is none that is supported), not 'RC4'",
         ),
         (&["--handshakes", "https://a", "b"], "--handshakes is for https:// URLs"),
         (&["--handshakes", "--h2", "https://a"], "--handshakes and --h2 exclude each other: nothing is asked for"),
