@@ -115,6 +115,111 @@ fn ask(stream: &mut TcpStream, request: &str, status: &str, answer: &mut [u8]) {
     assert!(answer.starts_with(status.as_bytes()), "{}", answer.escape_ascii());
 }
 
+/// A request of HTTP/2 that ends its stream: GET http://a.example/.
+const BLOCK: &[u8] = b"\x82\x86\x84\x01\x09a.example";
+/// An answer of HTTP/2: 200, content-length 2, and its payload.
+const ANSWER: [&[u8]; 2] = [b"\x88\x0f\x0d\x012", b"ok"];
+
+/// One end of a connection of HTTP/2 that allocates nothing for a frame.
+struct Frames {
+    stream: TcpStream,
+    bytes: [u8; 4096],
+    length: usize,
+}
+
+impl Frames {
+    fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        Self { stream, bytes: [0; 4096], length: 0 }
+    }
+
+    fn write(&mut self, kind: u8, flags: u8, number: u32, payload: &[u8]) {
+        let mut frame = [0; 64];
+        frame[2] = payload.len() as u8;
+        (frame[3], frame[4]) = (kind, flags);
+        frame[5..9].copy_from_slice(&number.to_be_bytes());
+        frame[9..9 + payload.len()].copy_from_slice(payload);
+        self.stream.write_all(&frame[..9 + payload.len()]).unwrap();
+    }
+
+    fn fill(&mut self, least: usize) -> Option<()> {
+        while self.length < least {
+            let count = self.stream.read(&mut self.bytes[self.length..]).ok().filter(|count| *count > 0)?;
+            self.length += count;
+        }
+        Some(())
+    }
+
+    /// The next frame's kind, flags and stream; settings are acknowledged.
+    fn next(&mut self) -> Option<(u8, u8, u32)> {
+        self.fill(9)?;
+        let whole = 9 + usize::from(self.bytes[1]) * 256 + usize::from(self.bytes[2]);
+        self.fill(whole)?;
+        let (kind, flags) = (self.bytes[3], self.bytes[4]);
+        let number = u32::from_be_bytes(*self.bytes[5..9].first_chunk().unwrap());
+        self.bytes.copy_within(whole..self.length, 0);
+        self.length -= whole;
+        if kind == 4 && flags == 0 {
+            self.write(4, 1, 0, b"");
+        }
+        Some((kind, flags, number))
+    }
+
+    /// Asks, and takes the answer.
+    fn ask(&mut self, number: u32) {
+        self.write(1, 5, number, BLOCK);
+        loop {
+            let (kind, flags, of) = self.next().unwrap();
+            assert!(!matches!(kind, 3 | 7), "a frame of kind {kind}");
+            if of == number && kind <= 1 && flags & 1 != 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Answers every request by HTTP/2.
+fn origin_of_streams() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || {
+                let mut frames = Frames::new(stream.unwrap());
+                frames.stream.read_exact(&mut [0; 24]).unwrap();
+                frames.write(4, 0, 0, b"");
+                while let Some((kind, _, number)) = frames.next() {
+                    if kind == 1 {
+                        frames.write(1, 4, number, ANSWER[0]);
+                        frames.write(0, 1, number, ANSWER[1]);
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// The same of requests by HTTP/2, to a server of either version.
+fn allocations_of_streams(server: &str) -> usize {
+    let text = format!(
+        "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 10s\n\
+         listen l\n bind 127.0.0.1:1\n server s1 {server}\n"
+    );
+    let engine = Engine::start(&text);
+    let mut client = Frames::new(TcpStream::connect(engine.address).unwrap());
+    client.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    client.write(4, 0, 0, b"");
+    let mut numbers = (1..).step_by(2);
+    numbers.by_ref().take(WARM_UP).for_each(|number| client.ask(number));
+    let region = Region::new(ALLOCATOR);
+    numbers.take(COUNTED).for_each(|number| client.ask(number));
+    let change = region.change();
+    engine.stop();
+    change.allocations + change.reallocations
+}
+
 /// Allocations and reallocations that so many requests cost once everything is warm. A request reaches the server as
 /// long as it was, but for the field `added`.
 fn allocations(global: &str, proxy: &str, request: &str, added: &str, answer: &str) -> usize {
@@ -160,5 +265,13 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     ];
     for (what, global, proxy, request, added, answer) in rows {
         assert_eq!(allocations(global, proxy, request, added, answer), 0, "{COUNTED} times {what}");
+    }
+    // A stream's handle, and that of the request to a server.
+    let length = "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n".len();
+    for (what, server, handles) in [
+        ("by HTTP/2", origin(length).to_string(), 1),
+        ("by HTTP/2 on both sides", format!("{} proto h2", origin_of_streams()), 2),
+    ] {
+        assert_eq!(allocations_of_streams(&server), handles * COUNTED, "{COUNTED} times {what}");
     }
 }

@@ -9,6 +9,7 @@ use wire::http::{Fields, Framing, Head};
 use super::Role;
 use super::half::{Arrival, Later};
 use super::reader::Event;
+use super::spare;
 use super::state::{Fault, State};
 
 /// Heads of an answer that wait to be taken: all but the last one are interim.
@@ -25,10 +26,11 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Begins with a HEADERS frame.
-    pub(super) fn of(frame: FrameHeader) -> Self {
+    /// Begins with a HEADERS frame; `bytes` is memory for it.
+    pub(super) fn of(frame: FrameHeader, mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
         let ends_stream = frame.has(flag::END_STREAM);
-        Self { stream: frame.stream, ends_stream, depends_on_itself: false, bytes: Vec::new(), pieces: 0 }
+        Self { stream: frame.stream, ends_stream, depends_on_itself: false, bytes, pieces: 0 }
     }
 
     /// The stream that it belongs to.
@@ -58,7 +60,7 @@ impl Block {
 
     /// The block is whole. It is decoded whatever becomes of its stream: what follows may refer to it. `last`: no stream
     /// above that one is taken.
-    pub(super) fn read(self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+    pub(super) fn read(&self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
         if self.stream.is_multiple_of(2) {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
@@ -72,7 +74,7 @@ impl Block {
         }
     }
 
-    fn read_request(self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+    fn read_request(&self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
         let stream = self.stream;
         state.newest = stream;
         let mut half = state.fresh();
@@ -88,7 +90,7 @@ impl Block {
             None
         };
         if let Some(code) = refused {
-            state.recycle(half);
+            spare::keep(half);
             return Err(Fault::Stream(stream, code));
         }
         half.arrival = match outcome {
@@ -110,7 +112,7 @@ impl Block {
         Ok(Event::Opened(stream))
     }
 
-    fn read_answer(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
+    fn read_answer(&self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
         let capacity = state.terms.capacity();
         let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
         let is_next = half.arrival == Arrival::Nothing;
@@ -145,7 +147,7 @@ impl Block {
     }
 
     /// Fields behind a body, or a head where none may be.
-    fn read_trailers(self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
+    fn read_trailers(&self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
         let (mut trailers, mut malformed) = (Fields::new(), false);
         let mut capacity = state.terms.capacity();
         let longest = capacity.bytes;

@@ -10,6 +10,9 @@ use wire::http::{Fields, Head};
 /// Bytes of a buffer that is kept for a later stream, or not compacted.
 const SMALL: usize = 4096;
 
+/// Bytes of payload whose memory a stream keeps between two pieces: two frames.
+const LARGE: usize = 2 * wire::h2::MAX_FRAME_SIZE;
+
 /// Whether the head of a message is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
@@ -90,12 +93,37 @@ impl Half {
         }
     }
 
-    /// Begins a stream anew, with the memory of a former one.
+    /// Begins a stream anew, with the memory of a former one. Every field is named, so that none is forgotten.
     pub(super) fn renew(&mut self, credit: u32, window: i64) {
-        let head = std::mem::take(&mut self.head);
-        let mut incoming = std::mem::take(&mut self.incoming);
+        let Self {
+            arrival,
+            head: _,
+            later,
+            has_head,
+            incoming,
+            taken,
+            announced,
+            trailers,
+            ended,
+            failed,
+            refused,
+            complete,
+            credit: own_credit,
+            owed,
+            share,
+            window: own_window,
+            queued,
+            draining,
+            task,
+        } = self;
+        // Whoever takes the head writes it anew.
+        *arrival = Arrival::Nothing;
+        later.clear();
         incoming.clear();
-        *self = Self { head, incoming, credit: i64::from(credit), window, ..Self::new() };
+        (*taken, *announced, *trailers) = (0, None, None);
+        (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
+        (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);
+        (*draining, *task) = (None, None);
     }
 
     pub(super) fn wake(&mut self) {
@@ -121,7 +149,11 @@ impl Half {
         self.taken += bytes;
         if self.taken == self.incoming.len() {
             self.taken = 0;
-            self.incoming = Vec::new();
+            if self.incoming.capacity() > LARGE {
+                self.incoming = Vec::new();
+            } else {
+                self.incoming.clear();
+            }
         } else if self.taken >= SMALL && self.taken >= self.incoming.len() / 2 {
             // A peer that always has more on the way never lets it become empty. No more bytes move than were taken.
             self.incoming.drain(..self.taken);

@@ -18,6 +18,7 @@ mod reader;
 mod request;
 mod server;
 mod solo;
+mod spare;
 mod state;
 mod stream;
 

@@ -6,6 +6,7 @@ use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_S
 
 use super::Role;
 use super::block::{self, Block};
+use super::spare;
 use super::state::{Fault, State};
 
 /// Bytes of frames other than payload and heads that are read.
@@ -290,10 +291,10 @@ impl Reader {
                 Ok(Event::Progress)
             };
         }
-        match self.block.take() {
-            Some(block) => block.read(&mut self.decoder, self.last, state),
-            None => Ok(Event::Progress),
-        }
+        let Some(block) = self.block.take() else { return Ok(Event::Progress) };
+        let event = block.read(&mut self.decoder, self.last, state);
+        spare::keep_bytes(block.bytes);
+        event
     }
 
     /// Bytes of memory that it holds.
@@ -304,7 +305,7 @@ impl Reader {
 
     fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         if frame.kind == Kind::Headers && self.block.is_none() {
-            self.block = Some(Block::of(frame));
+            self.block = Some(Block::of(frame, spare::bytes()));
         }
         if let Some(block) = &mut self.block {
             block.pieces += 1;

@@ -8,10 +8,11 @@ use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_
 use wire::http::Fields;
 
 use super::half::Half;
+use super::spare;
 use super::{Role, Terms};
 
 /// Bytes that wait to be written, above which streams wait.
-const FULL: usize = 64 * 1024;
+const FULL: usize = 128 * 1024;
 
 /// Bytes that wait to be written, above which nothing is read: answers to pings and settings come on top of what streams have.
 const STUFFED: usize = FULL + 16 * 1024;
@@ -32,9 +33,6 @@ const MOST_DRAINED: usize = RESET;
 /// Requests that have no number on the wire yet have one from here on.
 const UNOPENED: u32 = 1 << 31;
 
-/// Halves that are kept for later streams while others are served.
-const SPARE: usize = 16;
-
 /// The size of a table of which no head makes use (RFC 7541, section 6.3).
 const EMPTY_TABLE: [u8; 1] = [0x20];
 
@@ -50,8 +48,6 @@ pub(super) struct State {
     pub(super) terms: Terms,
     /// Streams that are served, by their numbers, which only grow; behind them requests that have none yet.
     halves: Vec<(u32, Box<Half>)>,
-    #[expect(clippy::vec_box, reason = "as above")]
-    spare: Vec<Box<Half>>,
     /// Streams of them that nobody serves any more.
     drained: usize,
     /// The newest stream that was opened.
@@ -100,7 +96,6 @@ impl State {
             terms,
             shareable: terms.shared_window,
             halves: Vec::new(),
-            spare: Vec::new(),
             drained: 0,
             newest: 0,
             begun: 0,
@@ -148,7 +143,7 @@ impl State {
 
     /// A half for a stream that is about to begin.
     pub(super) fn fresh(&mut self) -> Box<Half> {
-        let mut half = self.spare.pop().unwrap_or_else(|| Box::new(Half::new()));
+        let mut half = spare::take();
         half.renew(self.terms.window, self.stream_window);
         half
     }
@@ -231,14 +226,6 @@ impl State {
         self.halves.push((stream, half));
     }
 
-    /// A half that no stream came of.
-    pub(super) fn recycle(&mut self, mut half: Box<Half>) {
-        if self.spare.len() < SPARE && !self.halves.is_empty() {
-            half.shrink();
-            self.spare.push(half);
-        }
-    }
-
     /// Nobody has the stream any more. It is reset unless both messages have ended, or ours has and the peer may send
     /// `rest` bytes more, which are dropped.
     pub(super) fn leave(&mut self, stream: u32, rest: Option<usize>) {
@@ -268,10 +255,7 @@ impl State {
         self.unqueue(stream, &mut half);
         self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
-        self.recycle(half);
-        if self.halves.is_empty() {
-            self.spare = Vec::new();
-        }
+        spare::keep(half);
     }
 
     /// A stream no longer waits for capacity: the queue never holds more streams than there are.
@@ -341,20 +325,30 @@ impl State {
         }
     }
 
+    /// Sees to it that the output has memory.
+    fn lend_output(&mut self) {
+        if self.output.capacity() == 0 {
+            self.output = spare::bytes();
+        }
+    }
+
     /// Queues a frame.
     pub(super) fn push(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
+        self.lend_output();
         push_frame(&mut self.output, kind, flags, stream, payload);
         self.last = None;
     }
 
     /// Queues bytes that are no frame.
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.lend_output();
         self.output.extend_from_slice(bytes);
         self.last = None;
     }
 
     /// Queues frames of heads, which become those of the stream.
     pub(super) fn push_heads(&mut self, stream: u32, frames: &[u8]) {
+        self.lend_output();
         let mut rest = frames;
         while let Some(mut header) = FrameHeader::parse(rest) {
             let (frame, behind) = rest.split_at((HEADER_LENGTH + header.length).min(rest.len()));
@@ -467,7 +461,7 @@ impl State {
     /// Holds no memory for what waits while nothing does.
     pub(super) fn rest(&mut self) {
         if self.output.is_empty() && self.halves.is_empty() {
-            self.output = Vec::new();
+            spare::keep_bytes(std::mem::take(&mut self.output));
             self.queue = VecDeque::new();
         }
     }
@@ -543,8 +537,7 @@ impl State {
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
         let halves: usize = self.halves.iter().map(|(_, half)| half.held()).sum();
-        let spare: usize = self.spare.iter().map(|half| half.held()).sum();
-        let lists = 16 * self.halves.capacity() + 8 * self.spare.capacity() + 4 * self.queue.capacity();
-        halves + spare + lists + 4 * self.reset.capacity() + self.output.capacity()
+        let lists = 16 * self.halves.capacity() + 4 * self.queue.capacity();
+        halves + lists + 4 * self.reset.capacity() + self.output.capacity()
     }
 }

@@ -1,6 +1,8 @@
 //! The head of a request from the fields of a block (RFC 9113, section 8). Owns what makes one malformed; must never let a byte
 //! through that means something else in HTTP/1.
 
+use std::ops::Range;
+
 use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
 use crate::h1;
 use crate::http::{Framing, Head, Method, Name, Version};
@@ -24,11 +26,57 @@ pub struct RequestReader<'h> {
 /// Fields that stand for the start line.
 #[derive(Default)]
 struct Pseudo {
-    method: Option<Vec<u8>>,
-    scheme: Option<Vec<u8>>,
-    authority: Option<Vec<u8>>,
-    path: Option<Vec<u8>>,
-    protocol: Option<Vec<u8>>,
+    text: Text,
+    method: Option<Range<usize>>,
+    scheme: Option<Range<usize>>,
+    authority: Option<Range<usize>>,
+    path: Option<Range<usize>>,
+    protocol: Option<Range<usize>>,
+}
+
+/// Bytes of pseudo-headers that take no memory of their own.
+const INLINE: usize = 256;
+
+/// Text that mostly is short.
+struct Text {
+    inline: [u8; INLINE],
+    used: usize,
+    /// All of it, once it is longer.
+    long: Vec<u8>,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { inline: [0; INLINE], used: 0, long: Vec::new() }
+    }
+}
+
+impl Text {
+    fn push(&mut self, bytes: &[u8]) -> Range<usize> {
+        let (start, end) = (self.used, self.used + bytes.len());
+        match self.inline.get_mut(start..end) {
+            Some(place) if self.long.is_empty() => place.copy_from_slice(bytes),
+            _ => {
+                if self.long.is_empty() {
+                    self.long.extend_from_slice(&self.inline[..start]);
+                }
+                self.long.extend_from_slice(bytes);
+            }
+        }
+        self.used = end;
+        start..end
+    }
+
+    fn get(&self, range: &Range<usize>) -> &[u8] {
+        let all = if self.long.is_empty() { &self.inline[..] } else { &self.long };
+        all.get(range.clone()).unwrap_or_default()
+    }
+}
+
+impl Pseudo {
+    fn get<'p>(&'p self, place: &'p Option<Range<usize>>) -> Option<&'p [u8]> {
+        place.as_ref().map(|range| self.text.get(range))
+    }
 }
 
 /// What a head turned out to be.
@@ -86,7 +134,7 @@ impl<'h> RequestReader<'h> {
             b":protocol" if self.extends => &mut self.pseudo.protocol,
             _ => return false,
         };
-        place.replace(value.to_vec()).is_none()
+        place.replace(self.pseudo.text.push(value)).is_none()
     }
 
     fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
@@ -131,7 +179,7 @@ impl<'h> RequestReader<'h> {
         if too_many {
             return Ok(Outcome::TooMany);
         }
-        if pseudo.method.as_deref() == Some(b"PRI") {
+        if pseudo.get(&pseudo.method) == Some(b"PRI") {
             return Ok(Outcome::Reserved);
         }
         if !cookies.is_empty() {
@@ -159,9 +207,9 @@ impl<'h> RequestReader<'h> {
 
 /// Makes a start line of pseudo-headers, and Host agree with it: what the authority says replaces every Host.
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
-    let method = pseudo.method.as_deref().filter(|method| h1::is_token(method)).ok_or(Malformed)?;
-    let authority = pseudo.authority.as_deref();
-    if let Some(protocol) = &pseudo.protocol {
+    let method = pseudo.get(&pseudo.method).filter(|method| h1::is_token(method)).ok_or(Malformed)?;
+    let authority = pseudo.get(&pseudo.authority);
+    if let Some(protocol) = pseudo.get(&pseudo.protocol) {
         extend(head, method, protocol)?;
     } else {
         head.set_method(method);
@@ -174,8 +222,8 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
         head.set_target(authority);
         return h1::settle_target(head, accept_unsafe).map_err(|_| Malformed);
     }
-    let scheme = pseudo.scheme.as_deref().filter(|scheme| is_scheme(scheme)).ok_or(Malformed)?;
-    let path = pseudo.path.as_deref().ok_or(Malformed)?;
+    let scheme = pseudo.get(&pseudo.scheme).filter(|scheme| is_scheme(scheme)).ok_or(Malformed)?;
+    let path = pseudo.get(&pseudo.path).ok_or(Malformed)?;
     let is_asterisk = path == b"*" && head.known_method() == Method::Options;
     if !path.starts_with(b"/") && !is_asterisk || !h1::is_target(path, accept_unsafe) {
         return Err(Malformed);
@@ -188,8 +236,9 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     }
     match authority {
         Some(authority) if !is_asterisk => {
-            let target = [scheme, b"://", authority, path].concat();
-            head.set_target(&target);
+            let mut target = Text::default();
+            let whole = [scheme, b"://", authority, path].map(|part| target.push(part));
+            head.set_target(target.get(&(0..whole[3].end)));
             head.implied_authority = true;
         }
         _ => head.set_target(path),

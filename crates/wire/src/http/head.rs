@@ -234,10 +234,13 @@ impl Head {
     /// Changes a request's method. Spaces and control characters in it are left out; nothing changes when nothing is
     /// left.
     pub fn set_method(&mut self, method: &[u8]) {
-        let visible: Vec<u8> = method.iter().copied().filter(u8::is_ascii_graphic).collect();
-        if !visible.is_empty() {
-            self.method = Method::from_text(&visible);
-            self.method_text = self.write(&visible);
+        if !method.iter().all(u8::is_ascii_graphic) {
+            let visible: Vec<u8> = method.iter().copied().filter(u8::is_ascii_graphic).collect();
+            return self.set_method(&visible);
+        }
+        if !method.is_empty() {
+            self.method = Method::from_text(method);
+            self.method_text = self.write(method);
             self.line = Span::default();
         }
     }
