@@ -1,18 +1,22 @@
-//! The lines of a crt-list file (configuration manual, section 5.1, "crt-list"): certificates, their options and the names
-//! that they are for. Must never open a file.
+//! The lines of a crt-list file (configuration manual, section 5.1, "crt-list") and of `ssl-f-use` (section 4.2), which
+//! are a list of the frontend: certificates, their files, their options and the names that they are for. Must never open
+//! a file.
 
 use crate::document::Word;
+use crate::keyword::load_options::{self, Problem};
 use crate::keyword::tls;
 use crate::span::{Span, Spanned};
-use crate::spec::{BindTlsSpec, VerifyClients};
+use crate::spec::{BindTlsSpec, LoadSpec, UsedCertificateSpec, VerifyClients};
 
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrtListLine {
     /// Its number in the file.
     pub number: usize,
-    /// The certificate's file, as written.
+    /// The certificate's file, or its name in a `crt-store`, as written.
     pub file: String,
+    /// The certificate's other files.
+    pub load: LoadSpec,
     /// What the `bind` line says, and this line beside it.
     pub options: BindTlsSpec,
     /// Names, wildcards and `*`, in lower case.
@@ -22,13 +26,26 @@ pub struct CrtListLine {
 }
 
 /// Options that HAProxy has and Weir has not yet.
-const NOT_YET: [&str; 9] =
-    ["allow-0rtt", "client-sigalgs", "issuer", "key", "ktls", "ocsp", "ocsp-update", "sctl", "sigalgs"];
+const NOT_YET: [&str; 2] = ["allow-0rtt", "ktls"];
 /// Options with a value.
-const VALUED: [&str; 9] =
-    ["alpn", "ca-file", "ciphers", "ciphersuites", "crl-file", "curves", "ecdhe", "npn", "ssl-min-ver"];
+const VALUED: [&str; 14] = [
+    "alpn",
+    "ca-file",
+    "ca-verify-file",
+    "ciphers",
+    "ciphersuites",
+    "client-sigalgs",
+    "crl-file",
+    "curves",
+    "ecdhe",
+    "npn",
+    "sigalgs",
+    "ssl-max-ver",
+    "ssl-min-ver",
+    "verify",
+];
 /// Options without one.
-const PLAIN: [&str; 1] = ["no-alpn"];
+const PLAIN: [&str; 2] = ["no-alpn", "no-ca-names"];
 
 /// Reads the text of a file named `name`, which the word at `span` names. Every line starts from what `bind` says.
 ///
@@ -38,6 +55,37 @@ pub fn read(text: &str, name: &str, bind: &BindTlsSpec, span: Span) -> Result<Ve
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let filled = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     filled.map(|(number, line)| read_line(line, (name, number), bind, span)).collect()
+}
+
+/// Reads a line `ssl-f-use`, which stands at `place` (`file:line`), for a `bind` line.
+///
+/// # Errors
+/// What is wrong, and at which word.
+pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> Result<CrtListLine, (Span, String)> {
+    let mut options = bind.clone();
+    options.common.folder.clone_from(&written.folder);
+    let mut line = CrtListLine {
+        number: written.span.line as usize,
+        file: String::new(),
+        load: LoadSpec { span: written.span, folder: written.folder.clone(), ..LoadSpec::default() },
+        options,
+        names: Vec::new(),
+        excluded: Vec::new(),
+    };
+    read_options(&written.words, &mut line).map_err(|fault| match fault {
+        Fault::Unknown(span, name) => (span, format!("unknown crt keyword '{name}'")),
+        Fault::NoValue(span, name) => (span, format!("missing argument for '{name}'")),
+        Fault::NotYet(span, name) => (span, format!("'{name}' is not supported yet by Weir (in 'ssl-f-use').")),
+        Fault::BadValue(span, message) => (span, format!("parsing [{place}] : {message}")),
+        Fault::Wrong(span, message) => (span, message),
+    })?;
+    match &line.load.crt {
+        Some(file) => {
+            line.file.clone_from(&file.value);
+            Ok(line)
+        }
+        None => Err((written.span, "Trying to load a certificate but no 'crt' keyword specified.".to_owned())),
+    }
 }
 
 fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span: Span) -> Result<CrtListLine, String> {
@@ -60,11 +108,20 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
     let mut own = CrtListLine {
         number,
         file: (*file).to_owned(),
+        load: LoadSpec { span, folder: bind.common.folder.clone(), ..LoadSpec::default() },
         options: bind.clone(),
         names: Vec::new(),
         excluded: Vec::new(),
     };
-    read_options(options, &mut own.options, span, wrong)?;
+    let word = |text: &&str| Word { text: (*text).to_owned(), span, quoted: false };
+    let options: Vec<Word> = options.iter().map(word).collect();
+    read_options(&options, &mut own).map_err(|fault| match fault {
+        Fault::Unknown(_, name) => wrong(&format!("unknown ssl keyword {name}")),
+        Fault::NoValue(_, name) => wrong(&format!("ssl args out of '[]' for {name}")),
+        Fault::NotYet(_, name) => wrong(&format!("'{name}' is not supported yet by Weir")),
+        Fault::BadValue(_, message) => format!("parsing [{name}:{number}] : {message}"),
+        Fault::Wrong(_, message) => message,
+    })?;
     for filter in filters {
         match filter.strip_prefix('!') {
             None => own.names.push(filter.to_ascii_lowercase()),
@@ -76,49 +133,76 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
     Ok(own)
 }
 
-fn read_options(
-    words: &[&str],
-    options: &mut BindTlsSpec,
-    span: Span,
-    wrong: impl Fn(&str) -> String,
-) -> Result<(), String> {
-    let word = |text: &str| Word { text: text.to_owned(), span, quoted: false };
-    let mut at = 0;
-    while let Some(&name) = words.get(at) {
-        let value = words.get(at + 1).map(|text| word(text));
-        at += 1;
-        match name {
-            "no-ca-names" => options.no_ca_names = true,
-            "ca-verify-file" => {
-                let path = tls::text(&word(name), value.as_ref(), "CAfile path").map_err(|(_, message)| message)?;
-                options.ca_verify_file = Some(path);
-                at += 1;
-            }
-            "verify" => {
-                let method = match value.as_ref().map_or("", |word| word.text.as_str()) {
-                    "none" => VerifyClients::None,
-                    "optional" => VerifyClients::Optional,
-                    "required" => VerifyClients::Required,
-                    other => {
-                        let known = "only 'none', 'optional', and 'required' are supported";
-                        return Err(format!("'verify' : unknown verify method '{other}', {known}"));
-                    }
-                };
-                options.verify = Some(Spanned::new(method, span));
-                at += 1;
-            }
-            name if VALUED.contains(&name) || name == "ssl-max-ver" => {
-                tls::read(&mut options.common, &word(name), value.as_ref()).map_err(|(_, message)| message)?;
-                at += 1;
-            }
-            name if PLAIN.contains(&name) => {
-                tls::read(&mut options.common, &word(name), None).map_err(|(_, message)| message)?;
-            }
-            name if NOT_YET.contains(&name) => {
-                return Err(wrong(&format!("'{name}' is not supported yet by Weir")));
-            }
-            name => return Err(wrong(&format!("unknown ssl keyword {name}"))),
+/// What is wrong with an option.
+enum Fault {
+    Unknown(Span, String),
+    NoValue(Span, String),
+    NotYet(Span, String),
+    /// Where the line stands is said in front of it.
+    BadValue(Span, String),
+    Wrong(Span, String),
+}
+
+impl From<tls::Problem> for Fault {
+    fn from((span, message): tls::Problem) -> Self {
+        Self::Wrong(span, message)
+    }
+}
+
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::BadValue(span, message) => Self::BadValue(span, message),
+            Problem::NotYet(span, name) => Self::NotYet(span, name),
         }
+    }
+}
+
+fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
+    let mut at = 0;
+    while let Some(keyword) = words.get(at) {
+        let (name, value) = (keyword.text.as_str(), words.get(at + 1));
+        let is_load = load_options::is_option(name) && !VALUED.contains(&name);
+        if is_load {
+            load_options::read(&mut line.load, keyword, value)?;
+            at += 2;
+            continue;
+        }
+        if NOT_YET.contains(&name) {
+            return Err(Fault::NotYet(keyword.span, name.to_owned()));
+        }
+        let has_value = VALUED.contains(&name);
+        if !has_value && !PLAIN.contains(&name) {
+            return Err(Fault::Unknown(keyword.span, name.to_owned()));
+        }
+        if has_value && value.is_none() {
+            return Err(Fault::NoValue(keyword.span, name.to_owned()));
+        }
+        read_option(keyword, value.filter(|_| has_value), &mut line.options)?;
+        at += 1 + usize::from(has_value);
+    }
+    Ok(())
+}
+
+/// An option that `bind` lines have, too.
+fn read_option(keyword: &Word, value: Option<&Word>, options: &mut BindTlsSpec) -> Result<(), tls::Problem> {
+    match keyword.text.as_str() {
+        "no-ca-names" => options.no_ca_names = true,
+        "ca-verify-file" => options.ca_verify_file = Some(tls::text(keyword, value, "CAfile path")?),
+        "verify" => {
+            let method = match value.map_or("", |word| word.text.as_str()) {
+                "none" => VerifyClients::None,
+                "optional" => VerifyClients::Optional,
+                "required" => VerifyClients::Required,
+                other => {
+                    let known = "only 'none', 'optional', and 'required' are supported";
+                    let message = format!("'verify' : unknown verify method '{other}', {known}");
+                    return Err((keyword.span, message));
+                }
+            };
+            options.verify = Some(Spanned::new(method, keyword.span));
+        }
+        _ => tls::read(&mut options.common, keyword, value)?,
     }
     Ok(())
 }
@@ -160,11 +244,53 @@ mod tests {
                 "a.pem [verify x]",
                 "'verify' : unknown verify method 'x', only 'none', 'optional', and 'required' are supported",
             ),
-            ("a.pem [sigalgs x]", "parsing [list:1]: 'sigalgs' is not supported yet by Weir"),
-            ("a.pem [alpn]", "'alpn' : missing the comma-delimited ALPN protocol suite"),
+            ("a.pem [ktls on]", "parsing [list:1]: 'ktls' is not supported yet by Weir"),
+            ("a.pem [alpn]", "parsing [list:1]: ssl args out of '[]' for alpn"),
+            ("a.pem [jwt on]", "parsing [list:1]: 'jwt' is not supported yet by Weir"),
+            (
+                "a.pem [ocsp-update maybe]",
+                "parsing [list:1] : cannot parse 'ocsp-update' value 'maybe', 'on' or 'off' is expected.",
+            ),
         ];
         for (line, said) in rows {
             assert_eq!(one(line).unwrap_err(), said, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_have_files_of_their_own() {
+        let line = one("a.crt [key b.key ocsp c issuer d sctl e alpn h2 ocsp-update off] x").unwrap();
+        let value = |file: &Option<Spanned<String>>| file.as_ref().map(|file| file.value.clone()).unwrap_or_default();
+        let load = &line.load;
+        let files = [&load.key, &load.ocsp, &load.issuer, &load.sctl].map(value);
+        assert_eq!(files, ["b.key", "c", "d", "e"]);
+        assert_eq!((load.ocsp_update, load.has_options()), (Some(false), true));
+        assert_eq!(line.options.common.alpn.unwrap().value, ["h2"]);
+    }
+
+    #[test]
+    fn a_frontend_uses_certificates() {
+        let used = |text: &str| {
+            let word = |text: &str| Word { text: text.to_owned(), span: Span::default(), quoted: false };
+            let words = text.split_ascii_whitespace().map(word).collect();
+            let written = UsedCertificateSpec { words, ..UsedCertificateSpec::default() };
+            super::used(&written, "a.cfg:3", &BindTlsSpec::default())
+        };
+        let line = used("crt a.crt key b.key verify optional").unwrap();
+        assert_eq!((line.file.as_str(), line.load.key.unwrap().value.as_str()), ("a.crt", "b.key"));
+        assert_eq!(line.options.verify.unwrap().value, VerifyClients::Optional);
+        let rows = [
+            ("", "Trying to load a certificate but no 'crt' keyword specified."),
+            ("alpn h2", "Trying to load a certificate but no 'crt' keyword specified."),
+            ("crt a foo", "unknown crt keyword 'foo'"),
+            ("crt a ssl-min-ver TLSv9", "'TLSv9' : unknown ssl/tls version"),
+            (
+                "crt a ocsp-update x",
+                "parsing [a.cfg:3] : cannot parse 'ocsp-update' value 'x', 'on' or 'off' is expected.",
+            ),
+        ];
+        for (line, said) in rows {
+            assert_eq!(used(line).unwrap_err().1, said, "{line}");
         }
     }
 }

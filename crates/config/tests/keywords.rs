@@ -132,6 +132,7 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 "cookie" => "cookie",
                 "server" | "default-server" => "server",
                 "stick-table" => "stick-table",
+                "load" => "load",
                 rules if rules.starts_with("http-") || rules.starts_with("tcp-re") => "action",
                 _ => continue,
             };

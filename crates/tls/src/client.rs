@@ -11,6 +11,7 @@ use rustls::sign::SingleCertAndKey;
 
 use crate::certificate::Certificate;
 use crate::provider::Algorithms;
+use crate::signature;
 use crate::verify::{Authorities, OfServers};
 
 /// Sessions with servers that are remembered, for each side.
@@ -107,7 +108,12 @@ impl Ready {
     fn new(settings: Settings) -> Result<Self, String> {
         let provider = settings.algorithms.provider();
         let versions = settings.algorithms.protocol_versions();
-        let verifier = OfServers::new(settings.authorities.as_deref(), settings.host.as_deref(), &provider)?;
+        let verifier = OfServers::new(
+            settings.authorities.as_deref(),
+            settings.host.as_deref(),
+            &provider,
+            settings.algorithms.signatures.of_peer.clone(),
+        )?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| error.to_string())?
@@ -116,7 +122,11 @@ impl Ready {
         let mut config = match &settings.certificate {
             None => builder.with_no_client_auth(),
             Some(certificate) => {
-                let key = SingleCertAndKey::from(Arc::clone(&certificate.key));
+                let key = match &settings.algorithms.signatures.own {
+                    None => Arc::clone(certificate.unstapled()),
+                    Some(schemes) => signature::restricted(certificate.unstapled(), schemes),
+                };
+                let key = SingleCertAndKey::from(key);
                 builder.with_client_cert_resolver(Arc::new(key))
             }
         };

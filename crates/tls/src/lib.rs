@@ -12,12 +12,16 @@ pub mod facts;
 pub mod failure;
 pub mod faults;
 pub mod names;
+pub mod ocsp;
+pub mod passphrase;
 pub mod pem;
 pub mod provider;
 pub mod record;
 pub mod resumption;
 pub mod server;
+pub mod signature;
 pub mod suites;
+pub mod timestamps;
 pub mod verify;
 pub mod x509;
 

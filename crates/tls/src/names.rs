@@ -53,26 +53,40 @@ impl Names {
         names
     }
 
-    /// The place of what a name gets, of the kinds that are wanted, the first of them first. With `strict` nobody gets a
-    /// default.
-    pub fn find(&self, name: Option<&str>, wanted: &[Kind], strict: bool) -> Option<usize> {
-        let name = name.map(str::to_ascii_lowercase);
-        let named = name.as_deref().and_then(|name| {
-            let exact = self.exact.get(name);
-            exact.and_then(|places| self.of_kind(places.iter().copied(), wanted)).or_else(|| {
-                let suffix = &name[name.find('.')?..];
-                let excluded = self.excluded.get(name).map_or(&[][..], Vec::as_slice);
-                let places = self.wildcards.get(suffix)?.iter().copied();
-                self.of_kind(places.filter(|place| !excluded.contains(place)), wanted)
-            })
+    /// The place of what a name gets, of the kinds that are wanted, the first of them first. Of each kind one certificate is a
+    /// candidate, by its exact name before a wildcard; `fits` says whether the client can do anything with it. Where none
+    /// fits, there are the defaults, but with `strict`.
+    pub fn find(
+        &self,
+        name: Option<&str>,
+        wanted: &[Kind],
+        strict: bool,
+        fits: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let named = name.map(str::to_ascii_lowercase).and_then(|name| {
+            let exact = self.exact.get(&*name).map_or(&[][..], Vec::as_slice);
+            let suffix = name.find('.').map_or("", |dot| &name[dot..]);
+            let wild = self.wildcards.get(suffix).map_or(&[][..], Vec::as_slice);
+            let excluded = self.excluded.get(&*name).map_or(&[][..], Vec::as_slice);
+            let all = exact.iter().chain(wild.iter().filter(|place| !excluded.contains(place))).copied();
+            self.of_kinds(all, wanted, &fits)
         });
-        named.or_else(|| if strict { None } else { self.of_kind(self.defaults.iter().copied(), wanted) })
+        if named.is_some() || strict {
+            return named;
+        }
+        let defaults = self.defaults.iter().copied();
+        self.of_kinds(defaults, wanted, &fits).or_else(|| self.defaults.first().copied())
     }
 
-    /// The first place of the first kind that there is; of any kind where there is none of those.
-    fn of_kind(&self, places: impl Iterator<Item = usize> + Clone, wanted: &[Kind]) -> Option<usize> {
-        let of = |kind: &Kind| places.clone().find(|place| self.kinds[*place] == *kind);
-        wanted.iter().find_map(of).or_else(|| places.clone().next())
+    /// The first place of each kind, and of those the first that fits.
+    fn of_kinds(
+        &self,
+        places: impl Iterator<Item = usize> + Clone,
+        wanted: &[Kind],
+        fits: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let first = |kind: &Kind| places.clone().find(|place| self.kinds[*place] == *kind);
+        wanted.iter().filter_map(first).find(|place| fits(*place))
     }
 }
 
@@ -100,8 +114,11 @@ mod tests {
             ((Some("A.Example"), &[Rsa], false), Some(0)),
             ((Some("q.b.example"), &[Ecdsa, Rsa], false), Some(1)),
             ((Some("q.b.example"), &[Rsa], false), Some(2)),
-            ((Some("x.b.example"), &[Ecdsa, Rsa], false), Some(2)),
-            ((Some("no.b.example"), &[Rsa], false), Some(1)),
+            ((Some("x.b.example"), &[Rsa, Ecdsa], false), Some(2)),
+            ((Some("x.b.example"), &[Ecdsa, Rsa], false), Some(1)),
+            ((Some("no.b.example"), &[Ecdsa, Rsa], false), Some(1)),
+            ((Some("no.b.example"), &[Rsa], false), Some(0)),
+            ((Some("no.b.example"), &[Rsa], true), None),
             ((Some("b.example"), &[Rsa], false), Some(0)),
             ((Some("p.q.b.example"), &[Rsa], false), Some(0)),
             ((Some("unknown"), &[Rsa], true), None),
@@ -110,7 +127,27 @@ mod tests {
             ((Some(""), &[Rsa], true), None),
         ];
         for ((name, wanted, strict), found) in rows {
-            assert_eq!(names.find(*name, wanted, *strict), *found, "{name:?} {wanted:?} {strict}");
+            assert_eq!(names.find(*name, wanted, *strict, |_| true), *found, "{name:?} {wanted:?} {strict}");
         }
+    }
+
+    #[test]
+    fn what_a_client_cannot_use_is_passed_over() {
+        use Kind::{Ecdsa, Rsa};
+        let names = Names::new(&[
+            row(Ecdsa, &["a.example"], &[], true),
+            row(Rsa, &["*.example"], &[], false),
+            row(Rsa, &["*.example"], &[], true),
+        ]);
+        let find = |name, strict, fitting: &'static [usize]| {
+            names.find(Some(name), &[Ecdsa, Rsa], strict, |place| fitting.contains(&place))
+        };
+        assert_eq!(find("a.example", true, &[0, 1]), Some(0));
+        assert_eq!(find("a.example", true, &[1]), Some(1));
+        // Of each kind the first is the candidate.
+        assert_eq!(find("a.example", true, &[2]), None);
+        assert_eq!(find("a.example", false, &[2]), Some(2));
+        // A handshake that fails says why.
+        assert_eq!(find("a.example", false, &[]), Some(0));
     }
 }

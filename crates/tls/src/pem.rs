@@ -1,7 +1,12 @@
 //! PEM (RFC 7468): certificates, keys and revocation lists in one text, in any order. Must never print a key.
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateRevocationListDer, PrivateKeyDer};
+
+/// A certificate in DER.
+pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
+/// A private key in DER.
+pub type PrivateKey = PrivateKeyDer<'static>;
 
 /// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +30,7 @@ fn collect<T>(found: impl Iterator<Item = Result<T, rustls::pki_types::pem::Erro
 ///
 /// # Errors
 /// There is none, or one is broken.
-pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer>, Wrong> {
     collect(CertificateDer::pem_slice_iter(text))
 }
 
@@ -80,12 +85,6 @@ fn encode(label: &str, der: &[u8]) -> String {
     }
     let end = if letters.ends_with('\n') { "" } else { "\n" };
     format!("-----BEGIN {label}-----\n{letters}{end}-----END {label}-----\n")
-}
-
-/// Whether a private key in the text is encrypted: it needs a passphrase.
-pub fn has_encrypted_key(text: &[u8]) -> bool {
-    let has = |wanted: &[u8]| text.windows(wanted.len()).any(|part| part == wanted);
-    has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion};
 
+use crate::certificate::Kind;
+use crate::signature::Signatures;
+
 /// What is known of a cipher suite of TLS 1.2: the words of cipher strings that it belongs to.
 struct Row {
     name: &'static str,
@@ -195,15 +198,30 @@ pub struct Algorithms {
     pub ciphersuites: Option<Vec<CipherSuite>>,
     /// Groups, the preferred one first.
     pub groups: Option<Vec<NamedGroup>>,
+    /// Algorithms of signatures.
+    pub signatures: Signatures,
 }
 
 impl Default for Algorithms {
     fn default() -> Self {
-        Self { versions: (Version::Tls12, Version::Tls13), ciphers: None, ciphersuites: None, groups: None }
+        Self {
+            versions: (Version::Tls12, Version::Tls13),
+            ciphers: None,
+            ciphersuites: None,
+            groups: None,
+            signatures: Signatures::default(),
+        }
     }
 }
 
 impl Algorithms {
+    /// Suites of TLS 1.2 for keys of a kind, by number.
+    pub(crate) fn suites_of(&self, kind: Kind) -> impl Iterator<Item = u16> {
+        let word = if kind == Kind::Rsa { "aRSA" } else { "aECDSA" };
+        let rows = SUITES_12.iter().filter(move |row| row.words.contains(&word)).map(|row| row.suite.suite());
+        rows.filter(|suite| self.ciphers.as_ref().is_none_or(|chosen| chosen.contains(suite))).map(u16::from)
+    }
+
     /// rustls's view of the versions.
     pub(crate) fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         let all = [(Version::Tls13, &rustls::version::TLS13), (Version::Tls12, &rustls::version::TLS12)];

@@ -4,18 +4,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::ServerConfig;
+use rustls::pki_types::UnixTime;
 use rustls::server::{
     ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, StoresServerSessions,
     WebPkiClientVerifier,
 };
 use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, SignatureScheme};
 use wire::client_hello::{self, extension};
 
 use crate::certificate::{Certificate, Kind};
 use crate::names::{Names, Row};
-use crate::provider::Algorithms;
+use crate::provider::{Algorithms, Version};
 use crate::resumption::Resumption;
+use crate::signature;
 use crate::verify::{Authorities, ClientTerms, OfClients};
 
 /// What a line says about its connections.
@@ -109,11 +111,15 @@ impl PartialEq for Server {
 
 /// The certificate was chosen by the hello already.
 #[derive(Debug)]
-struct Chosen(Arc<CertifiedKey>);
+struct Chosen(Arc<Certificate>, Option<Vec<SignatureScheme>>);
 
 impl ResolvesServerCert for Chosen {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0))
+        let key = self.0.shown(UnixTime::now());
+        Some(match &self.1 {
+            None => key,
+            Some(schemes) => signature::restricted(&key, schemes),
+        })
     }
 }
 
@@ -153,6 +159,11 @@ impl Server {
         self.offered().entries.iter().map(|(entry, _)| Arc::clone(&entry.certificate)).collect()
     }
 
+    /// The names of each certificate, in their order.
+    pub fn rows(&self) -> Vec<Row> {
+        self.offered().entries.iter().map(|(entry, _)| entry.row.clone()).collect()
+    }
+
     /// Puts a certificate in the place of all that are called like it, for handshakes that begin from now on. Sessions with
     /// the former one are resumed still. Returns how many places there are.
     ///
@@ -188,7 +199,8 @@ impl Server {
         let name = hello.server_name();
         let text = name.and_then(|name| std::str::from_utf8(name).ok());
         let offered = self.offered();
-        let place = offered.names.find(text, wanted(hello), self.is_strict)?;
+        let fits = |place: usize| offered.entries.get(place).is_some_and(|(entry, _)| fits(entry, hello));
+        let place = offered.names.find(text, wanted(hello), self.is_strict, fits)?;
         let (entry, ready) = offered.entries.get(place)?;
         Some(Choice {
             config: Arc::clone(&ready.config),
@@ -211,12 +223,43 @@ impl Offered {
     }
 }
 
-/// Kinds of keys that a client can verify, the cheaper one first.
+/// Kinds of keys, the one first that costs less where a client can verify it.
 fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
-    let Some(schemes) = hello.numbers(extension::SIGNATURE_ALGORITHMS) else { return &[Kind::Rsa, Kind::Ecdsa] };
-    // ECDSA with SHA-256, -384, -512, and EdDSA.
-    let takes_ecdsa = schemes.chunks_exact(2).any(|scheme| matches!(scheme, [4..=6, 3] | [8, 7 | 8]));
+    let takes_ecdsa = hello
+        .numbers(extension::SIGNATURE_ALGORITHMS)
+        .is_some_and(|schemes| schemes.chunks_exact(2).any(|scheme| kind_of(scheme) == Some(Kind::Ecdsa)));
     if takes_ecdsa { &[Kind::Ecdsa, Kind::Rsa] } else { &[Kind::Rsa, Kind::Ecdsa] }
+}
+
+/// The kind of key that makes signatures of a scheme, by its number.
+fn kind_of(scheme: &[u8]) -> Option<Kind> {
+    match scheme {
+        // With SHA-256, -384, -512, and EdDSA.
+        [4..=6, 3] | [8, 7 | 8] => Some(Kind::Ecdsa),
+        [4..=6, 1] | [8, 4..=6] => Some(Kind::Rsa),
+        _ => None,
+    }
+}
+
+/// Whether a client and a line have a signature in common for a certificate's key, and with TLS 1.2 a cipher suite.
+fn fits(entry: &Entry, hello: &client_hello::ClientHello<'_>) -> bool {
+    let (kind, algorithms) = (entry.certificate.kind, &entry.settings.algorithms);
+    let own = |scheme: &[u8]| match (&algorithms.signatures.own, scheme) {
+        (Some(own), [high, low]) => own.contains(&SignatureScheme::from(u16::from_be_bytes([*high, *low]))),
+        _ => true,
+    };
+    let signs = hello
+        .numbers(extension::SIGNATURE_ALGORITHMS)
+        .is_none_or(|schemes| schemes.chunks_exact(2).any(|scheme| kind_of(scheme) == Some(kind) && own(scheme)));
+    let speaks_13 = algorithms.versions.1 == Version::Tls13
+        && hello
+            .bytes(extension::SUPPORTED_VERSIONS)
+            .is_some_and(|versions| versions.chunks_exact(2).any(|version| version == [3, 4]));
+    let has_suite = || {
+        let offered = |number: u16| hello.ciphers.chunks_exact(2).any(|suite| suite == number.to_be_bytes());
+        algorithms.suites_of(kind).any(offered)
+    };
+    signs && (speaks_13 || has_suite())
 }
 
 fn ready(
@@ -232,13 +275,15 @@ fn ready(
         .map_err(|error| error.to_string())?;
     let judge = match &settings.verify {
         Verify::None => None,
-        Verify::Asked(terms) => Some(Arc::new(OfClients::new(terms, provider)?)),
+        Verify::Asked(terms) => {
+            Some(Arc::new(OfClients::new(terms, provider, settings.algorithms.signatures.of_peer.clone())?))
+        }
     };
     let verifier = match &judge {
         None => WebPkiClientVerifier::no_client_auth(),
         Some(judge) => Arc::<OfClients>::clone(judge),
     };
-    let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate.key)));
+    let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate), settings.algorithms.signatures.own.clone()));
     let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
     config.alpn_protocols = settings.alpn.clone();
     config.ignore_client_order = !settings.prefers_clients_order;

@@ -10,12 +10,15 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, RootCertStore, SignatureScheme,
+};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::names;
 use crate::elder;
 use crate::faults::{Fault, Ignored, NO_ISSUER, code, no_issuer};
+use crate::signature::accepted;
 
 /// Certificates and lists that chains are judged by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,6 +66,8 @@ pub(crate) struct OfServers {
     /// `verifyhost`; else the name that was asked for counts, if one was.
     host: Option<String>,
     provider: Arc<CryptoProvider>,
+    /// Algorithms of signatures; `None`: all that there are.
+    signatures: Option<Vec<SignatureScheme>>,
 }
 
 impl OfServers {
@@ -72,6 +77,7 @@ impl OfServers {
         authorities: Option<&Authorities>,
         host: Option<&str>,
         provider: &Arc<CryptoProvider>,
+        signatures: Option<Vec<SignatureScheme>>,
     ) -> Result<Self, String> {
         let chain = authorities.map(|authorities| {
             WebPkiServerVerifier::builder_with_provider(authorities.store(), Arc::clone(provider))
@@ -80,7 +86,7 @@ impl OfServers {
                 .map_err(|error| error.to_string())
         });
         let host = host.map(str::to_ascii_lowercase);
-        Ok(Self { chain: chain.transpose()?, host, provider: Arc::clone(provider) })
+        Ok(Self { chain: chain.transpose()?, host, provider: Arc::clone(provider), signatures })
     }
 }
 
@@ -152,6 +158,7 @@ impl ServerCertVerifier for OfServers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        is_allowed(signature, self.signatures.as_ref())?;
         if self.chain.is_none() {
             // An unknown key proves nothing.
             return Ok(HandshakeSignatureValid::assertion());
@@ -169,6 +176,7 @@ impl ServerCertVerifier for OfServers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        is_allowed(signature, self.signatures.as_ref())?;
         if self.chain.is_none() {
             return Ok(HandshakeSignatureValid::assertion());
         }
@@ -180,7 +188,17 @@ impl ServerCertVerifier for OfServers {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        accepted(self.provider.signature_verification_algorithms.supported_schemes(), self.signatures.as_ref())
+    }
+}
+
+/// A peer signs with what it was told that it may.
+fn is_allowed(signature: &DigitallySignedStruct, allowed: Option<&Vec<SignatureScheme>>) -> Result<(), Error> {
+    match allowed {
+        Some(allowed) if !allowed.contains(&signature.scheme) => {
+            Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -215,12 +233,18 @@ pub(crate) struct OfClients {
     chain: Arc<dyn ClientCertVerifier>,
     terms: ClientTerms,
     provider: Arc<CryptoProvider>,
+    /// Algorithms of signatures; `None`: all that there are.
+    signatures: Option<Vec<SignatureScheme>>,
 }
 
 impl OfClients {
     /// # Errors
     /// As for [`OfServers::new`].
-    pub(crate) fn new(terms: &ClientTerms, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+    pub(crate) fn new(
+        terms: &ClientTerms,
+        provider: &Arc<CryptoProvider>,
+        signatures: Option<Vec<SignatureScheme>>,
+    ) -> Result<Self, String> {
         let mut all = Authorities::clone(&terms.authorities);
         all.roots.extend(terms.silent.iter().flat_map(|silent| silent.roots.iter().cloned()));
         let store = all.store();
@@ -235,6 +259,7 @@ impl OfClients {
             chain: builder.build().map_err(|error| error.to_string())?,
             terms: ClientTerms { authorities: Arc::new(all), silent: None, ..terms.clone() },
             provider: Arc::clone(provider),
+            signatures,
         })
     }
 
@@ -370,6 +395,7 @@ impl ClientCertVerifier for OfClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        is_allowed(signature, self.signatures.as_ref())?;
         if elder::is_elder(certificate) {
             return self.elders().verify_message(message, certificate, signature, false);
         }
@@ -382,6 +408,7 @@ impl ClientCertVerifier for OfClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        is_allowed(signature, self.signatures.as_ref())?;
         if elder::is_elder(certificate) {
             return self.elders().verify_message(message, certificate, signature, true);
         }
@@ -389,7 +416,7 @@ impl ClientCertVerifier for OfClients {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+        accepted(self.chain.supported_verify_schemes(), self.signatures.as_ref())
     }
 }
 

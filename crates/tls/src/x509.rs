@@ -171,6 +171,23 @@ pub fn root<'a>(chain: &'a [Box<[u8]>], roots: &'a [CertificateDer<'static>]) ->
     Some(last)
 }
 
+/// Whether a certificate may have been issued by another one, both in DER: by their names, and by the identifiers of their
+/// keys where both have one (RFC 5280, section 4.2.1.1).
+pub fn is_issuer(issuer: &[u8], of: &[u8]) -> bool {
+    let (Ok((_, issuer)), Ok((_, own))) = (X509Certificate::from_der(issuer), X509Certificate::from_der(of)) else {
+        return false;
+    };
+    let key = issuer.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
+        _ => None,
+    });
+    let wanted = own.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(named) => named.key_identifier.as_ref().map(|key| key.0),
+        _ => None,
+    });
+    own.issuer().as_raw() == issuer.subject().as_raw() && (key.is_none() || wanted.is_none() || key == wanted)
+}
+
 /// A name as OpenSSL writes it in one line: `/C=FR/O=Example/CN=a.example`.
 fn name(name: &X509Name<'_>) -> String {
     let mut line = String::new();

@@ -125,6 +125,18 @@ impl Resolver for SystemResolver {
         self.files.clone()
     }
 
+    fn passphrase(&mut self, command: &[String]) -> Result<Vec<u8>, String> {
+        let (program, arguments) = command.split_first().ok_or("no program")?;
+        let words = arguments.iter().map(|word| config::text::to_os_string(word));
+        let done = std::process::Command::new(config::text::to_os_string(program))
+            .args(words)
+            .stdin(std::process::Stdio::null())
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .map_err(|error| format!("'{program}' cannot be run: {error}"))?;
+        if done.status.success() { Ok(done.stdout) } else { Err(format!("'{program}' failed: {}", done.status)) }
+    }
+
     fn file_reader(&self) -> policy::ReadFile {
         |path| std::fs::read(config::text::to_os_string(path))
     }

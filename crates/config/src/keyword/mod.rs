@@ -15,6 +15,7 @@ mod error_page;
 mod filter;
 mod global;
 mod inheritance;
+pub(crate) mod load_options;
 mod log_line;
 mod negation;
 mod option;

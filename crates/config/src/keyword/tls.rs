@@ -33,6 +33,8 @@ pub(crate) fn read(spec: &mut TlsSpec, keyword: &Word, value: Option<&Word>) -> 
         }
         "curves" => spec.curves = Some(text(keyword, value, "curve suite")?),
         "ecdhe" => spec.curves = Some(text(keyword, value, "named curve")?),
+        "sigalgs" => spec.sigalgs = Some(text(keyword, value, "signature algorithm list")?),
+        "client-sigalgs" => spec.client_sigalgs = Some(text(keyword, value, "signature algorithm list")?),
         "ca-file" => spec.ca_file = Some(text(keyword, value, "CAfile path")?),
         "crl-file" => spec.crl_file = Some(text(keyword, value, "CRLfile path")?),
         "npn" => {

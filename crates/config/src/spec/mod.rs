@@ -4,6 +4,7 @@
 mod address;
 mod balance;
 mod bind;
+mod certificate;
 mod check;
 mod connecting;
 mod defaults;
@@ -40,6 +41,7 @@ mod userlist;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
+pub use certificate::{CertificateSource, CrtStoreSpec, ExtraFilesSpec, LoadSpec, UsedCertificateSpec};
 pub use check::{
     AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, HealthcheckSpec, InitialState, MysqlVersion, Observe, OnError,
     OwnCheckSpec, ProtocolCheck, ServerCheckSpec,
@@ -108,6 +110,8 @@ pub struct Spec {
 /// The sections that are neither `global` nor proxies, each kind in file order (configuration manual, section 12).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SectionsSpec {
+    /// `crt-store`.
+    pub crt_stores: Vec<CrtStoreSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `log-profile`.

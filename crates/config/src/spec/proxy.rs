@@ -3,7 +3,7 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, EmailAlertSpec, FiltersSpec, HashSpec,
     HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec,
-    RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec,
+    RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -171,6 +171,8 @@ pub struct ProxySpec {
     pub description: Option<String>,
     /// `bind` lines; empty for a backend.
     pub binds: Vec<BindSpec>,
+    /// `ssl-f-use` lines.
+    pub used_certificates: Vec<UsedCertificateSpec>,
     /// `server` lines; empty for a frontend.
     pub servers: Vec<ServerSpec>,
     /// `maxconn` of the frontend side.

@@ -1,5 +1,6 @@
 //! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
 
+use super::certificate::{CertificateSource, ExtraFilesSpec};
 use crate::span::{Span, Spanned};
 
 /// Versions of TLS and its forerunner.
@@ -60,6 +61,10 @@ pub struct TlsSpec {
     pub ciphersuites: Option<Spanned<String>>,
     /// `curves`, or `ecdhe`.
     pub curves: Option<Spanned<String>>,
+    /// `sigalgs`.
+    pub sigalgs: Option<Spanned<String>>,
+    /// `client-sigalgs`.
+    pub client_sigalgs: Option<Spanned<String>>,
     /// `alpn`, in its order; empty: `no-alpn`.
     pub alpn: Option<Spanned<Vec<String>>>,
     /// `ca-file`.
@@ -79,12 +84,8 @@ pub struct BindTlsSpec {
     pub ssl: bool,
     /// What servers have, too.
     pub common: TlsSpec,
-    /// `crt`.
-    pub certificates: Vec<Spanned<String>>,
-    /// `crt-list`.
-    pub lists: Vec<Spanned<String>>,
-    /// `default-crt`.
-    pub defaults: Vec<Spanned<String>>,
+    /// `crt`, `default-crt` and `crt-list` in their order, which says what the first certificate is.
+    pub sources: Vec<(CertificateSource, Spanned<String>)>,
     /// `strict-sni`, `no-strict-sni`.
     pub strict_sni: Option<bool>,
     /// `verify`.
@@ -99,6 +100,12 @@ pub struct BindTlsSpec {
     pub no_ca_names: bool,
     /// `prefer-client-ciphers`.
     pub prefer_client_ciphers: bool,
+    /// `generate-certificates`.
+    pub generates: bool,
+    /// `ca-sign-file`.
+    pub ca_sign_file: Option<Spanned<String>>,
+    /// `ca-sign-pass`.
+    pub ca_sign_pass: Option<String>,
 }
 
 /// `verify` on `bind` lines.
@@ -163,6 +170,24 @@ pub struct GlobalTlsSpec {
     pub lifetime: Option<u32>,
     /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
     pub capture_size: u32,
+    /// `issuers-chain-path`, with what `default-path` puts in front of it.
+    pub issuers_chain: Option<Spanned<String>>,
+    /// `ssl-load-extra-files`, `ssl-load-extra-del-ext`.
+    pub extra_files: ExtraFilesSpec,
+    /// `ssl-skip-self-issued-ca`.
+    pub skips_self_issued: bool,
+    /// `ssl-passphrase-cmd`: the program and its arguments; empty: there is none.
+    pub passphrase_command: Vec<String>,
+    /// `tune.ssl.ssl-ctx-cache-size`: generated certificates to remember.
+    pub generated_cache: Option<u32>,
+    /// `tune.ssl.keyupdate-rate-limit`, in messages a second; 0: no limit.
+    pub key_updates: Option<u32>,
+    /// `tune.ssl.hard-maxrecord`, in bytes; 0: no limit.
+    pub record_limit: u32,
+    /// `tune.ssl.certificate-compression off`.
+    pub without_compression: bool,
+    /// `maxsslconn`; 0: no limit.
+    pub max_connections: u32,
 }
 
 /// What `ssl-default-*` say from a line on.

@@ -68,7 +68,9 @@ pub fn spec(spec: &Spec) -> String {
         mailers,
         resolvers: asked,
         peers: shared,
+        crt_stores,
     } = &spec.sections;
+    crt_stores.iter().for_each(|one| tls::store(one, &mut out));
     for MailersSpec { span, name, servers, timeout } in mailers {
         let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();
         let _ = writeln!(out, "mailers {name} @{} timeout={timeout} {servers:?}", span.line);
@@ -205,7 +207,11 @@ fn global(global: &GlobalSpec, out: &mut String) {
         expose_experimental, http_client, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls });
     let tls = &global.tls;
-    changed!(out, tls, default.tls, GlobalTlsSpec { crt_base, ca_base, key_base, trusts_servers, lifetime, capture_size } but { binds, servers, history });
+    changed!(out, tls, default.tls, GlobalTlsSpec {
+        crt_base, ca_base, key_base, trusts_servers, lifetime, capture_size, extra_files, skips_self_issued,
+        passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
+    } but { binds, servers, history, issuers_chain });
+    field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);
     tls::bind(&tls.binds, out);
     tls::common(&tls.servers, out);
     for SetVariableSpec { name, is_format, value } in &global.variables {
@@ -282,6 +288,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         disabled,
         description,
         binds,
+        used_certificates,
         servers,
         maxconn,
         backlog,
@@ -432,6 +439,10 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         let _ = writeln!(out, "  http-error@{} {status} counts={counts} {texts:?}", line.span.line);
     }
     logs.iter().for_each(|one| log(one, out));
+    for used in used_certificates {
+        let words: Vec<_> = used.words.iter().map(|word| word.text.as_str()).collect();
+        let _ = writeln!(out, "  ssl-f-use@{} {}", used.span.line, words.join(" "));
+    }
     binds.iter().for_each(|one| bind(one, out));
     servers.iter().for_each(|one| server(one, out));
 }

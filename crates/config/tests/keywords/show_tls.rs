@@ -1,26 +1,27 @@
 //! What lines say about TLS, as text.
 
 use super::field;
-use weir_config::span::Spanned;
-use weir_config::spec::{BindTlsSpec, ServerTlsSpec, TlsSpec};
+use std::fmt::Write as _;
+use weir_config::spec::{BindTlsSpec, CertificateSource, CrtStoreSpec, LoadSpec, ServerTlsSpec, TlsSpec};
 
-fn values(list: &[Spanned<String>]) -> Vec<&str> {
-    list.iter().map(|one| one.value.as_str()).collect()
+fn values(tls: &BindTlsSpec, source: CertificateSource) -> Vec<&str> {
+    tls.sources.iter().filter(|(own, _)| *own == source).map(|(_, one)| one.value.as_str()).collect()
 }
 
 /// What a `bind` line says.
 pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
-        ssl, strict_sni, no_ca_names, prefer_client_ciphers,
-    } but { common, certificates, lists, defaults, verify, ca_verify_file, crt_ignore_err, ca_ignore_err });
-    field(out, "crt", &values(&tls.certificates), &Vec::new());
-    field(out, "crt_list", &values(&tls.lists), &Vec::new());
-    field(out, "default_crt", &values(&tls.defaults), &Vec::new());
+        ssl, strict_sni, no_ca_names, prefer_client_ciphers, generates, ca_sign_pass,
+    } but { common, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file });
+    field(out, "crt", &values(tls, CertificateSource::Certificate), &Vec::new());
+    field(out, "crt_list", &values(tls, CertificateSource::List), &Vec::new());
+    field(out, "default_crt", &values(tls, CertificateSource::Default), &Vec::new());
     for (name, text) in [
         ("ca_verify_file", &tls.ca_verify_file),
         ("crt_ignore_err", &tls.crt_ignore_err),
         ("ca_ignore_err", &tls.ca_ignore_err),
+        ("ca_sign_file", &tls.ca_sign_file),
     ] {
         field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
     }
@@ -33,11 +34,13 @@ pub fn common(tls: &TlsSpec, out: &mut String) {
     let default = TlsSpec::default();
     changed!(out, tls, default, TlsSpec {
         versions, tickets, folder,
-    } but { ciphers, ciphersuites, curves, alpn, ca_file, crl_file });
+    } but { ciphers, ciphersuites, curves, sigalgs, client_sigalgs, alpn, ca_file, crl_file });
     let texts = [
         ("ciphers", &tls.ciphers),
         ("ciphersuites", &tls.ciphersuites),
         ("curves", &tls.curves),
+        ("sigalgs", &tls.sigalgs),
+        ("client_sigalgs", &tls.client_sigalgs),
         ("ca_file", &tls.ca_file),
         ("crl_file", &tls.crl_file),
     ];
@@ -55,4 +58,32 @@ pub fn server(tls: &ServerTlsSpec, out: &mut String) {
     field(out, "crt", &tls.certificate.as_ref().map(|one| one.value.as_str()), &None);
     field(out, "sni", &tls.sni.as_ref().map(|one| one.value.as_str()), &None);
     common(&tls.common, out);
+}
+
+/// A `crt-store` section.
+pub fn store(store: &CrtStoreSpec, out: &mut String) {
+    let CrtStoreSpec { span, name, loads } = store;
+    let _ = writeln!(out, "crt-store {name} @{}", span.line);
+    for load in loads {
+        let _ = write!(out, "  load@{}", load.span.line);
+        changed!(out, load, LoadSpec::default(), LoadSpec {
+            ocsp_update, jwt, domains, ips, generate_dummy, crt_base, key_base, folder,
+        } but { span, crt, key, ocsp, issuer, sctl, alias, acme, keytype, bits, curves });
+        let texts = [
+            ("crt", &load.crt),
+            ("key", &load.key),
+            ("ocsp", &load.ocsp),
+            ("issuer", &load.issuer),
+            ("sctl", &load.sctl),
+            ("alias", &load.alias),
+            ("acme", &load.acme),
+            ("keytype", &load.keytype),
+            ("curves", &load.curves),
+        ];
+        for (name, text) in texts {
+            field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
+        }
+        field(out, "bits", &load.bits.as_ref().map(|bits| bits.value), &None);
+        out.push('\n');
+    }
 }

@@ -9,6 +9,7 @@ use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{
     AddressSpec, BindSpec, CaptureSlotSpec, GlobalSpec, MuxProtocol, ProxyKind, ProxySpec, RuntimeLevel, Spec,
+    UsedCertificateSpec,
 };
 use config::text;
 use expression::capture::{CapturePlan, Slot};
@@ -37,6 +38,8 @@ struct Line<'a> {
     global: &'a GlobalSpec,
     /// Whether it serves HTTP.
     is_http: bool,
+    /// `ssl-f-use` of the frontend.
+    used: &'a [UsedCertificateSpec],
 }
 
 impl Compiler<'_> {
@@ -54,7 +57,14 @@ impl Compiler<'_> {
         let kind = if written.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
         let is_http = written.mode == config::spec::Mode::Http;
         let owner = (kind, written.name.value.as_str());
-        let line = Line { owner, backlog, threads: global.nbthread, is_http, global: &spec.global };
+        let line = Line {
+            owner,
+            backlog,
+            threads: global.nbthread,
+            is_http,
+            global: &spec.global,
+            used: &written.used_certificates,
+        };
         let binds = written.binds.iter().zip(ids).enumerate();
         let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line));
         let binds = binds.collect();
@@ -116,7 +126,7 @@ impl Compiler<'_> {
         let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
-        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, is_http: false, global };
+        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, is_http: false, global, used: &[] };
         let binds = written.sockets.iter().zip(ids).enumerate();
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
@@ -142,7 +152,7 @@ impl Compiler<'_> {
             let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
             let backlog = written.backlog.unwrap_or(maxconn);
             let owner = ("frontend", written.name.value.as_str());
-            let line = Line { owner, backlog, threads, is_http: false, global: &spec.global };
+            let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[] };
             let mut binds = |written: &[BindSpec]| {
                 let binds = written.iter().zip(bind_ids(written)).enumerate();
                 binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line)).collect()
@@ -167,7 +177,7 @@ impl Compiler<'_> {
     /// The address of a `peers` section.
     pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
         let (owner, backlog) = (("peers", section), DEFAULT_PEERS_BACKLOG);
-        let line = Line { owner, backlog, threads, is_http: false, global: &spec.global };
+        let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[] };
         self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
@@ -262,7 +272,7 @@ impl Compiler<'_> {
             shards: shards(bind, line.global, threads),
             unix_mode: bind.unix_mode,
             listening,
-            tls: self.bind_tls(bind, line.owner, line.is_http, &line.global.tls),
+            tls: self.bind_tls(bind, line.owner, line.is_http, line.used, &line.global.tls),
         })
     }
 

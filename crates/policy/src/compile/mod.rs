@@ -94,6 +94,15 @@ pub trait Resolver {
         |_| None
     }
 
+    /// What a program prints that is asked for the passphrase of a private key: its words, the first of which is the program.
+    ///
+    /// # Errors
+    /// Why it prints none.
+    fn passphrase(&mut self, command: &[String]) -> Result<Vec<u8>, String> {
+        let _ = command;
+        Err("no program is run".to_owned())
+    }
+
     /// The names of the configuration's files, by number.
     fn file_names(&self) -> Vec<String> {
         Vec::new()
@@ -164,6 +173,7 @@ pub fn compile(
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
     compiler.failed = refused;
+    compiler.crt_stores(spec);
     compiler.rings(spec);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);

@@ -35,6 +35,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         disabled: false,
         description: None,
         binds: Vec::new(),
+        used_certificates: Vec::new(),
         servers: Vec::new(),
         maxconn: None,
         backlog: None,

@@ -3,52 +3,36 @@
 
 mod algorithms;
 mod links;
+mod listed;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub(super) use store::Store;
 
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::ServerTls;
 use algorithms::Unfit;
-use config::crt_list;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
     BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsDefaults, TlsSpec,
-    VerifyClients,
+    UsedCertificateSpec, VerifyClients,
 };
 use expression::Expression;
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use tls::certificate::Certificate;
 use tls::client;
 use tls::faults::Ignored;
-use tls::names::Row;
 use tls::pem::{self, Wrong};
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::{Authorities, ClientTerms};
 
-/// Names in a folder that are no certificates.
-const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
-/// What a bundle has behind its name, one for each kind of key.
-const BUNDLE: [&str; 2] = [".rsa", ".ecdsa"];
 /// The roots of the system, where distributions keep them.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-
-/// What was loaded so far: a file is read once, however many lines name it.
-#[derive(Default)]
-pub(super) struct Store {
-    certificates: HashMap<String, Arc<Certificate>>,
-    authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
-}
-
-impl Store {
-    /// A certificate is there without a file.
-    pub(super) fn know(&mut self, certificate: Arc<Certificate>) {
-        self.certificates.insert(certificate.name.to_string(), certificate);
-    }
-}
 
 /// How the messages about a line begin and end.
 #[derive(Clone)]
@@ -61,6 +45,13 @@ struct Line {
     span: Span,
 }
 
+impl Line {
+    /// The head without what a crt-list adds to it.
+    fn head_of_line(&self) -> &str {
+        self.head.strip_suffix("'crt-list' : ").unwrap_or(&self.head)
+    }
+}
+
 impl Compiler<'_> {
     /// What a `bind` line offers; `None`: no TLS, or what is wrong has been told.
     pub(super) fn bind_tls(
@@ -68,13 +59,14 @@ impl Compiler<'_> {
         bind: &BindSpec,
         owner: (&str, &str),
         is_http: bool,
+        used: &[UsedCertificateSpec],
         global: &GlobalTlsSpec,
     ) -> Option<Arc<tls::Server>> {
         let written = bind.tls.as_deref().filter(|written| written.ssl)?;
         let (kind, name) = owner;
         let place = format!("for bind '{}' at [{}]", bind.text, self.place(bind.span));
         let line = Line {
-            head: format!("'bind {}' in section '{kind}' : ", bind.text),
+            head: format!("'bind {}' in section '{}' : ", bind.text, if kind == "proxy" { "listen" } else { kind }),
             form: Form::Parsing,
             algorithms: (format!("Proxy '{name}': "), format!(" {place}.")),
             span: bind.span,
@@ -83,34 +75,32 @@ impl Compiler<'_> {
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
         let settings = self.bind_settings(written, is_http, global, &line);
-        let mut entries = Vec::new();
         let mut failed = settings.is_none();
         let settings = Arc::new(settings.unwrap_or_default());
-        let defaults = written.defaults.iter().map(|path| (path, true));
-        let others = written.certificates.iter().map(|path| (path, false));
-        for (path, is_default) in defaults.chain(others) {
-            let base = global.crt_base.as_deref();
-            match self.certificates(path, base, written.common.folder.as_deref(), &line) {
-                Some(found) => {
-                    for certificate in found {
-                        let row = Row {
-                            kind: certificate.kind,
-                            names: certificate.names.clone(),
-                            excluded: Vec::new(),
-                            is_default,
-                        };
-                        entries.push(Entry { certificate, row, is_filtered: false, settings: Arc::clone(&settings) });
-                    }
+        let mut entries = Vec::new();
+        for (source, path) in &written.sources {
+            match self.written_source((*source, path), written, is_http, global, &line, &settings) {
+                // The first certificate is a default, and with it what else its bundle has.
+                Some(mut found) if entries.is_empty() => {
+                    found.iter_mut().take_while(|found| found.is_first).for_each(|found| found.mark_default());
+                    entries.extend(found);
                 }
-                None => failed = true,
-            }
-        }
-        for path in &written.lists {
-            match self.list(path, written, is_http, global, &line) {
                 Some(found) => entries.extend(found),
                 None => failed = true,
             }
         }
+        for used in used {
+            match self.used(used, written, is_http, global, &line) {
+                Some(mut found) => {
+                    if let Some(first) = found.first_mut().filter(|_| entries.is_empty()) {
+                        first.mark_default();
+                    }
+                    entries.extend(found);
+                }
+                None => failed = true,
+            }
+        }
+        let entries: Vec<Entry> = entries.into_iter().map(|found| found.entry).collect();
         if failed {
             return None;
         }
@@ -124,7 +114,6 @@ impl Compiler<'_> {
                 format!("Proxy '{name}': no SSL certificate specified {place}, ssl connections will fail (use 'crt').");
             self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
         }
-        mark_default(&mut entries);
         let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
         let lifetime = global.lifetime.unwrap_or(Resumption::default().lifetime);
         match tls::Server::new(entries, is_strict, Resumption { tickets: has_tickets, lifetime }) {
@@ -134,71 +123,6 @@ impl Compiler<'_> {
                 None
             }
         }
-    }
-
-    /// The certificates of a `crt-list`.
-    fn list(
-        &mut self,
-        path: &Spanned<String>,
-        written: &BindTlsSpec,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
-    ) -> Option<Vec<Entry>> {
-        let name = located(&path.value, None, written.common.folder.as_deref());
-        let head = format!("{}'crt-list' : ", line.head);
-        let text = match (self.resolver.file_reader())(&name) {
-            Ok(text) => text,
-            Err(error) => {
-                let message = format!("{head}cannot open file '{name}' : {}", reason(&error));
-                self.alert(path.span, line.form, message);
-                return None;
-            }
-        };
-        let lines = match crt_list::read(&String::from_utf8_lossy(&text), &name, written, path.span) {
-            Ok(lines) => lines,
-            Err(why) => {
-                self.alert(path.span, line.form, format!("{head}{why}"));
-                return None;
-            }
-        };
-        let line = Line { head, ..line.clone() };
-        let mut entries = Vec::new();
-        let mut failed = false;
-        // Lines with the same options share what is made of them.
-        let mut known: Vec<(BindTlsSpec, Arc<Settings>)> = Vec::new();
-        for one in lines {
-            let settings = match known.iter().find(|(options, _)| *options == one.options) {
-                Some((_, settings)) => Some(Arc::clone(settings)),
-                None => self.bind_settings(&one.options, is_http, global, &line).map(Arc::new),
-            };
-            let file = Spanned::new(one.file.clone(), path.span);
-            let base = global.crt_base.as_deref();
-            let found = self.certificates(&file, base, written.common.folder.as_deref(), &line);
-            let (Some(settings), Some(found)) = (settings, found) else {
-                failed = true;
-                continue;
-            };
-            if !known.iter().any(|(options, _)| *options == one.options) {
-                known.push((one.options.clone(), Arc::clone(&settings)));
-            }
-            let is_wild = one.names.iter().any(|name| name.starts_with('*'));
-            if !one.excluded.is_empty() && !is_wild {
-                let message = format!(
-                    "crt-list: negative filters on crt-list line \"{}\" without a positive wildcard filter won't do anything!",
-                    one.file
-                );
-                self.out.push(Diagnostic::warning(path.span, message).with_form(Form::ParsingTight));
-            }
-            let own = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>();
-            let has_filters = !one.names.is_empty() || !one.excluded.is_empty();
-            for certificate in found {
-                let names = if has_filters { own(&one.names) } else { certificate.names.clone() };
-                let row = Row { kind: certificate.kind, names, excluded: own(&one.excluded), is_default: false };
-                entries.push(Entry { certificate, row, is_filtered: has_filters, settings: Arc::clone(&settings) });
-            }
-        }
-        if failed { None } else { Some(entries) }
     }
 
     fn bind_settings(
@@ -309,9 +233,8 @@ impl Compiler<'_> {
         let certificate = match &written.certificate {
             None => None,
             Some(path) => {
-                let base = global.crt_base.as_deref();
-                let found = self.certificates(path, base, written.common.folder.as_deref(), &line)?;
-                found.into_iter().next()
+                let found = self.certificates(path, written.common.folder.as_deref(), global, &line)?;
+                found.certificates.into_iter().next()
             }
         };
         let protocols = written.common.alpn.as_ref().map_or(&[][..], |written| &written.value);
@@ -340,63 +263,6 @@ impl Compiler<'_> {
             _ => return None,
         };
         self.connection_expression(&text, span, names, head)
-    }
-
-    /// The certificates that a name leads to: a file, a bundle, a folder.
-    fn certificates(
-        &mut self,
-        path: &Spanned<String>,
-        base: Option<&str>,
-        folder: Option<&str>,
-        line: &Line,
-    ) -> Option<Vec<Arc<Certificate>>> {
-        let name = located(&path.value, base, folder);
-        if let Some(names) = (self.resolver.folder_reader())(&name) {
-            let mut names: Vec<_> = names
-                .into_iter()
-                .filter(|name| !name.starts_with('.') && !RESERVED.iter().any(|end| name.ends_with(end)))
-                .collect();
-            names.sort();
-            let inside = names.iter().map(|file| format!("{}/{file}", name.trim_end_matches('/')));
-            return inside.map(|file| self.certificate(&file, path.span, line)).collect();
-        }
-        let read = self.resolver.file_reader();
-        if read(&name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            let bundle: Vec<String> =
-                BUNDLE.iter().map(|end| format!("{name}{end}")).filter(|file| read(file).is_ok()).collect();
-            if !bundle.is_empty() {
-                return bundle.iter().map(|file| self.certificate(file, path.span, line)).collect();
-            }
-        }
-        self.certificate(&name, path.span, line).map(|one| vec![one])
-    }
-
-    fn certificate(&mut self, name: &str, span: Span, line: &Line) -> Option<Arc<Certificate>> {
-        if let Some(known) = self.tls.certificates.get(name) {
-            return Some(Arc::clone(known));
-        }
-        let head = &line.head;
-        let read = self.resolver.file_reader();
-        let text = match read(name) {
-            Ok(text) => text,
-            Err(error) => {
-                let why = reason(&error);
-                let message = format!("{head}unable to stat SSL certificate from file '{name}' : {why}.");
-                self.alert(span, line.form, message);
-                return None;
-            }
-        };
-        let beside = read(&format!("{name}.key")).ok();
-        let why = match Certificate::read(name, &text, beside.as_deref()) {
-            Ok(certificate) => {
-                let certificate = Arc::new(certificate);
-                self.tls.certificates.insert(name.to_owned(), Arc::clone(&certificate));
-                return Some(certificate);
-            }
-            Err(why) => why.sentence(name),
-        };
-        self.alert(span, line.form, format!("{head}{why}."));
-        None
     }
 
     /// Whom a line believes: `Some(None)` where it names nobody. `None`: what is wrong has been told.
@@ -492,17 +358,6 @@ impl Compiler<'_> {
         let message = format!("{}'{keyword}' : unable to load {name} ({why})", line.head);
         self.alert(span, line.form, message);
         None
-    }
-}
-
-/// The first certificate is a default beside those that are written.
-fn mark_default(entries: &mut [Entry]) {
-    let is_default = |entry: &Entry| entry.row.is_default || entry.row.names.iter().any(|name| &**name == "*");
-    // Where defaults are written first, none is added.
-    if !entries.first().is_some_and(is_default)
-        && let Some(first) = entries.first_mut()
-    {
-        first.row.is_default = true;
     }
 }
 

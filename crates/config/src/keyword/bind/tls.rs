@@ -5,7 +5,7 @@ use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::tls;
 use crate::span::Spanned;
-use crate::spec::VerifyClients;
+use crate::spec::{CertificateSource, VerifyClients};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
@@ -31,7 +31,13 @@ pub(super) const TABLE: &[BindOption] = &[
     ),
     supported(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", common),
     supported(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on.", common),
-    not_yet(Arity::One, "client-sigalgs", "<algorithms>", "Signature algorithms accepted from clients' certificates."),
+    supported(
+        Arity::One,
+        "client-sigalgs",
+        "<algorithms>",
+        "Signature algorithms accepted from clients' certificates.",
+        common,
+    ),
     supported(Arity::One, "crl-file", "<file>", "Revocation list for clients' certificates.", common),
     supported(Arity::One, "crt", "<certificate>", "Certificate, or a folder of them.", crt),
     supported(
@@ -70,7 +76,7 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::None, "no-tlsv13", "", "No TLS 1.3.", common),
     supported(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", common),
     supported(Arity::None, "prefer-client-ciphers", "", "The client's order of ciphers counts.", prefer_client_ciphers),
-    not_yet(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms."),
+    supported(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms.", common),
     supported(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version.", common),
     supported(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version.", common),
     supported(Arity::None, "strict-sni", "", "Refuses clients that ask for an unknown name.", strict_sni),
@@ -99,7 +105,7 @@ fn ssl(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
 fn crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     name_folder(context, keyword);
     match tls::text(keyword, value, "certificate location") {
-        Ok(path) => context.draft.tls.certificates.push(path),
+        Ok(path) => context.draft.tls.sources.push((CertificateSource::Certificate, path)),
         Err((span, message)) => context.error(span, message),
     }
 }
@@ -107,7 +113,7 @@ fn crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
 fn crt_list(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     name_folder(context, keyword);
     match tls::text(keyword, value, "certificate location") {
-        Ok(path) => context.draft.tls.lists.push(path),
+        Ok(path) => context.draft.tls.sources.push((CertificateSource::List, path)),
         Err((span, message)) => context.error(span, message),
     }
 }
@@ -115,7 +121,7 @@ fn crt_list(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>)
 fn default_crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     name_folder(context, keyword);
     match tls::text(keyword, value, "certificate location") {
-        Ok(path) => context.draft.tls.defaults.push(path),
+        Ok(path) => context.draft.tls.sources.push((CertificateSource::Default, path)),
         Err((span, message)) => context.error(span, message),
     }
 }

@@ -1,5 +1,7 @@
 //! TLS (sections 3.1 and 3.2).
 
+mod certificates;
+
 use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
 use crate::document::{Line, Word};
 use crate::keyword::argument::leading_number;
@@ -21,7 +23,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     supported("crt-base", "<directory>", "Folder that relative names of certificates start from.", base),
     supported("key-base", "<directory>", "Folder that relative names of private keys start from.", base),
-    not_yet("issuers-chain-path", "<directory>", "Folder of chains that complete certificates without one."),
+    supported(
+        "issuers-chain-path",
+        "<directory>",
+        "Folder of chains that complete certificates without one.",
+        certificates::issuers_chain,
+    ),
     not_yet("acme.scheduler", "{ auto | off }", "Whether certificates are renewed on their own."),
     not_yet("ocsp-update.disable", "{ on | off }", "Switches OCSP updates off altogether."),
     not_yet("ocsp-update.httpproxy", "<address>[:<port>]", "HTTP proxy for OCSP updates."),
@@ -30,14 +37,15 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("ocsp-update.mode", "{ on | off }", "Whether OCSP answers are updated by default."),
     supported("ssl-default-bind-ciphers", "<ciphers>", "Ciphers of listeners up to TLS 1.2.", binds),
     supported("ssl-default-bind-ciphersuites", "<ciphersuites>", "Cipher suites of listeners from TLS 1.3 on.", binds),
-    not_yet(
+    supported(
         "ssl-default-bind-client-sigalgs",
         "<algorithms>",
         "Signature algorithms accepted from clients' certificates.",
+        binds,
     ),
     supported("ssl-default-bind-curves", "<curves>", "Key exchange groups of listeners.", binds),
     supported("ssl-default-bind-options", "[<option>]...", "TLS options of listeners.", bind_options),
-    not_yet("ssl-default-bind-sigalgs", "<algorithms>", "Signature algorithms of listeners."),
+    supported("ssl-default-bind-sigalgs", "<algorithms>", "Signature algorithms of listeners.", binds),
     supported("ssl-default-server-ciphers", "<ciphers>", "Ciphers towards servers up to TLS 1.2.", servers),
     supported(
         "ssl-default-server-ciphersuites",
@@ -45,28 +53,40 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Cipher suites towards servers from TLS 1.3 on.",
         servers,
     ),
-    not_yet(
+    supported(
         "ssl-default-server-client-sigalgs",
         "<algorithms>",
         "Signature algorithms of client certificates shown to servers.",
+        servers,
     ),
     supported("ssl-default-server-curves", "<curves>", "Key exchange groups towards servers.", servers),
     supported("ssl-default-server-options", "[<option>]...", "TLS options towards servers.", server_options),
-    not_yet("ssl-default-server-sigalgs", "<algorithms>", "Signature algorithms accepted from servers."),
+    supported("ssl-default-server-sigalgs", "<algorithms>", "Signature algorithms accepted from servers.", servers),
     tuning(
         "ssl-dh-param-file",
         "<file>",
         "Diffie-Hellman parameters of all listeners; Weir exchanges keys over elliptic curves only.",
     ),
     not_yet("ssl-engine", "<name> [algo <list>]", "OpenSSL engine to load."),
-    not_yet("ssl-load-extra-del-ext", "", "Look for extra files under the certificate's name without its extension."),
-    not_yet(
+    supported(
+        "ssl-load-extra-del-ext",
+        "",
+        "Look for extra files under the certificate's name without its extension.",
+        certificates::extra_del_ext,
+    ),
+    supported(
         "ssl-load-extra-files",
         "{ none | all | bundle | sctl | ocsp | issuer | key }...",
         "Which extra files are looked for beside a certificate.",
+        certificates::extra_files,
     ),
     not_yet("ssl-mode-async", "", "Use asynchronous engines."),
-    not_yet("ssl-passphrase-cmd", "<command> <argument>...", "Program that prints the passphrase of a private key."),
+    supported(
+        "ssl-passphrase-cmd",
+        "<command> <argument>...",
+        "Program that prints the passphrase of a private key.",
+        certificates::passphrase_command,
+    ),
     not_yet("ssl-propquery", "<query>", "Which implementations of algorithms OpenSSL picks."),
     not_yet("ssl-provider", "<name>", "OpenSSL provider to load."),
     not_yet("ssl-provider-path", "<path>", "Where OpenSSL providers are looked for."),
@@ -77,7 +97,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Whether servers' certificates are verified by default.",
         server_verify,
     ),
-    not_yet("ssl-skip-self-issued-ca", "", "Leave self-issued CA certificates out of the chain that is sent."),
+    supported(
+        "ssl-skip-self-issued-ca",
+        "",
+        "Leave self-issued CA certificates out of the chain that is sent.",
+        certificates::skip_self_issued,
+    ),
     tuning(
         "tune.ssl.cachesize",
         "<number>",
@@ -181,12 +206,16 @@ fn servers(context: &mut GlobalContext<'_>, line: &Line) {
 fn algorithms(context: &mut GlobalContext<'_>, line: &Line, common: &mut TlsSpec) {
     let keyword = line.keyword();
     let (place, what) = match keyword.rsplit('-').next() {
+        // HAProxy calls them so.
+        Some("sigalgs") if keyword.ends_with("-client-sigalgs") => (&mut common.client_sigalgs, "a curves suite"),
+        Some("sigalgs") => (&mut common.sigalgs, "a curves suite"),
         Some("ciphers") => (&mut common.ciphers, "a cipher suite"),
         Some("ciphersuites") => (&mut common.ciphersuites, "a cipher suite"),
         _ => (&mut common.curves, "a curves suite"),
     };
     if line.text(1).is_empty() {
-        let message = format!("global statement '{keyword}' expects {what} as an argument.");
+        let noun = if keyword.ends_with("sigalgs") { "arguments" } else { "argument" };
+        let message = format!("global statement '{keyword}' expects {what} as an {noun}.");
         context.report.alert(line.span(1), message);
         return;
     }

@@ -84,6 +84,7 @@ impl ProxyDraft {
             disabled: false,
             description: None,
             binds: Vec::new(),
+            used_certificates: Vec::new(),
             servers: Vec::new(),
             maxconn: None,
             backlog: None,

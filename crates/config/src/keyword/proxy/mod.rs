@@ -3,6 +3,7 @@
 
 mod balance;
 mod capture;
+mod certificates;
 mod checks;
 mod connecting;
 mod cookie;
@@ -106,6 +107,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "General", rows: general::TABLE },
     Family { title: "TCP keep-alive", rows: keep_alive::TABLE },
     Family { title: "Addresses and servers", rows: listening::TABLE },
+    Family { title: "Certificates", rows: certificates::TABLE },
     Family { title: "Connections to servers", rows: connecting::TABLE },
     Family { title: "Choice of a server", rows: balance::TABLE },
     Family { title: "Hashes", rows: hash::TABLE },

@@ -4,7 +4,7 @@ use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
 use crate::keyword::place::places::{
-    ANY, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_SECTION, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
+    ANY, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
 };
 use crate::keyword::{filter, rule};
 use crate::spec::RulesSpec;
@@ -108,8 +108,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(ANY, "compression type-req", "<type>...", "Content types of requests to compress."),
     not_yet(ANY, "compression type-res", "<type>...", "Content types of responses to compress."),
     not_yet(BACK_ONLY_EVERYWHERE, "use-fcgi-app", "<section>", "FastCGI application behind the servers."),
-    not_yet(ANY, "ssl-f-use", "[<option> <value>]...", "Certificate of the frontend."),
-    not_yet(FRONT_SECTION, "crt", "<file>", "Certificate of the frontend, by its former name."),
 ];
 
 /// The rules of requests in the order in which they are evaluated, and those of answers.

@@ -1,22 +1,26 @@
 //! Options of \"load\" in a crt-store section (section 12.7.1).
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, not_yet, supported};
+use crate::document::Line;
 
 /// Every keyword of the kind.
 pub(super) const TABLE: &[SectionKeyword] = &[
     not_yet("acme", "<section>", "ACME section that renews it."),
-    not_yet("alias", "<name>", "Name to refer to it by."),
+    supported("alias", "<name>", "Name to refer to it by.", elsewhere),
     not_yet("bits", "<number>", "Size of a generated key."),
-    not_yet("crt", "<file>", "The certificate."),
+    supported("crt", "<file>", "The certificate.", elsewhere),
     not_yet("curves", "<curve>", "Curve of a generated key."),
     not_yet("domains", "<name>[,<name>...]", "Names that the certificate is for."),
     not_yet("generate-dummy", "{ on | off }", "Starts with a certificate made on the spot."),
     not_yet("ips", "<address>[,<address>...]", "Addresses that the certificate is for."),
-    not_yet("issuer", "<file>", "Certificate of the issuer."),
+    supported("issuer", "<file>", "Certificate of the issuer.", elsewhere),
     not_yet("jwt", "{ on | off }", "Whether tokens may be verified with it."),
-    not_yet("key", "<file>", "The private key."),
+    supported("key", "<file>", "The private key.", elsewhere),
     not_yet("keytype", "{ RSA | ECDSA }", "Kind of a generated key."),
-    not_yet("ocsp", "<file>", "OCSP answer."),
+    supported("ocsp", "<file>", "OCSP answer.", elsewhere),
     not_yet("ocsp-update", "{ on | off }", "Keeps the OCSP answer fresh."),
-    not_yet("sctl", "<file>", "Signed certificate timestamps."),
+    supported("sctl", "<file>", "Signed certificate timestamps, which are checked and not sent.", elsewhere),
 ];
+
+/// [`crate::keyword::load_options`] reads them.
+fn elsewhere(_: &mut SectionContext<'_>, _: &Line) {}

@@ -42,6 +42,8 @@ pub(crate) struct SectionContext<'a> {
     pub(crate) report: Report<'a>,
     /// What lines of a `peers` section say about its later lines.
     pub(crate) drafts: peers::Drafts,
+    /// The folders of a `crt-store` section, as of the line.
+    pub(crate) bases: crt_store::Bases,
 }
 
 /// Reads a line.
@@ -108,7 +110,7 @@ const fn section(
 pub(crate) static TABLE: &[SectionRow] = &[
     section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE),
     section("cache", "<name>", "A cache of small responses.", cache::TABLE),
-    section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE),
+    section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE).opened(crt_store::open, None),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
     section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE)
         .opened(healthcheck::open, None),
@@ -183,7 +185,13 @@ pub(crate) fn read(
             row,
             open,
             section,
-            &mut SectionContext { content, around, report: report.reborrow(), drafts: peers::Drafts::default() },
+            &mut SectionContext {
+                content,
+                around,
+                report: report.reborrow(),
+                drafts: peers::Drafts::default(),
+                bases: crt_store::Bases::default(),
+            },
         ),
         None => refuse(row, section, report),
     }

@@ -215,13 +215,27 @@ fn show(call: &mut Call<'_, Worker>) {
 fn lines(name: &str, certificate: Option<&Certificate>, status: &str) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(certificate) = certificate.filter(|_| status == "Used") {
-        let key = if certificate.has_key_file { ".key" } else { "" };
-        let _ = write!(
-            text,
-            "Crt filename: {name}\nKey filename: {name}{key}\nOCSP filename: {name}.ocsp\nSCTL filename: {name}.sctl\n"
-        );
+        let files = &certificate.files;
+        let named = [
+            ("Crt", &files.certificate),
+            ("Key", &files.key),
+            ("OCSP", &files.ocsp),
+            ("OCSP Issuer", &files.issuer),
+            ("SCTL", &files.timestamps),
+        ];
+        for (kind, file) in named {
+            if let Some(file) = file {
+                let _ = writeln!(text, "{kind} filename: {file}");
+            }
+        }
     }
-    let _ = write!(text, "Option: ocsp-update off\nOption: jwt off\nStatus: {status}\n");
+    let usage = certificate.map(|certificate| certificate.usage).unwrap_or_default();
+    let switch = |is_on: bool| if is_on { "on" } else { "off" };
+    let (update, jwt) = (switch(usage.ocsp_update == Some(true)), switch(usage.jwt));
+    let _ = write!(text, "Option: ocsp-update {update}\nOption: jwt {jwt}\nStatus: {status}\n");
+    if let Some(chain) = certificate.and_then(|certificate| certificate.files.chain.as_ref()) {
+        let _ = writeln!(text, "Chain Filename: {chain}");
+    }
     if let Some((certificate, own)) = certificate.and_then(|one| Some((one, x509::details(one.der())?))) {
         let _ = write!(text, "Serial: {}\nnotBefore: {}\nnotAfter: {}\n", own.serial, own.not_before, own.not_after);
         if let Some(names) = &own.alternative_names {
@@ -237,7 +251,9 @@ fn lines(name: &str, certificate: Option<&Certificate>, status: &str) -> String 
             let _ = write!(text, "Chain Subject: {}\nChain Issuer: {}\n", behind.subject, behind.issuer);
         }
     }
-    text.push_str("OCSP Response Key: \n");
+    let id = certificate.and_then(|certificate| certificate.ocsp()).map(|answer| answer.id.to_der());
+    let key: String = id.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+    let _ = writeln!(text, "OCSP Response Key: {key}");
     text
 }
 

@@ -6,6 +6,7 @@ use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{TlsSpec, TlsVersion, TlsVersionsSpec};
 use tls::provider::{self, Algorithms, Named, Version};
+use tls::signature::{self, Signatures};
 
 impl Compiler<'_> {
     pub(super) fn algorithms(&mut self, written: &TlsSpec, default: &TlsSpec, line: &Line) -> Option<Algorithms> {
@@ -15,6 +16,10 @@ impl Compiler<'_> {
             Unfit::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'{tail}"),
             Unfit::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'{tail}"),
             Unfit::Groups(text) => format!("{head}unable to set SSL curves list to '{text}'{tail}"),
+            // HAProxy names both lists alike.
+            Unfit::Signatures(text) | Unfit::ClientSignatures(text) => {
+                format!("{head}unable to set SSL Signature Algorithm list to '{text}'{tail}")
+            }
         })
     }
 
@@ -47,6 +52,14 @@ impl Compiler<'_> {
             self.alert(line.span, form, sentence(first));
             return None;
         }
+        let signatures = self.signatures(written, default, line.form == Form::Placed);
+        let signatures = match signatures {
+            Ok(signatures) => signatures,
+            Err(unfit) => {
+                self.alert(line.span, form, sentence(unfit));
+                return None;
+            }
+        };
         self.tell_missing(ciphers, read_ciphers.as_ref(), "ciphers");
         self.tell_missing(ciphersuites, read_suites.as_ref(), "cipher suites");
         self.tell_missing(curves, read_groups.as_ref(), "curves");
@@ -55,6 +68,34 @@ impl Compiler<'_> {
             ciphers: read_ciphers.map(|named| named.found),
             ciphersuites: read_suites.map(|named| named.found),
             groups: read_groups.map(|named| named.found),
+            signatures,
+        })
+    }
+
+    /// `sigalgs` and `client-sigalgs`. Without the latter the former counts for both sides, as with OpenSSL.
+    fn signatures<'s>(
+        &mut self,
+        written: &'s TlsSpec,
+        default: &'s TlsSpec,
+        is_client: bool,
+    ) -> Result<Signatures, Unfit<'s>> {
+        let mut list = |written: Option<&'s Spanned<String>>, unfit: fn(&'s str) -> Unfit<'s>| {
+            let Some(text) = written else { return Ok(None) };
+            match signature::read(&text.value) {
+                Ok(named) if !named.found.is_empty() => {
+                    self.tell_missing(Some(text), Some(&named), "signature algorithms");
+                    Ok(Some(named.found))
+                }
+                _ => Err(unfit(&text.value)),
+            }
+        };
+        let of_servers = list(written.sigalgs.as_ref().or(default.sigalgs.as_ref()), Unfit::Signatures)?;
+        let of_clients =
+            list(written.client_sigalgs.as_ref().or(default.client_sigalgs.as_ref()), Unfit::ClientSignatures)?;
+        let of_clients = of_clients.or_else(|| of_servers.clone());
+        Ok(match is_client {
+            true => Signatures { own: of_clients, of_peer: of_servers },
+            false => Signatures { own: of_servers, of_peer: of_clients },
         })
     }
 
@@ -99,6 +140,8 @@ pub(super) enum Unfit<'a> {
     Ciphers(&'a str),
     Suites(&'a str),
     Groups(&'a str),
+    Signatures(&'a str),
+    ClientSignatures(&'a str),
 }
 
 impl Unfit<'_> {
@@ -111,6 +154,13 @@ impl Unfit<'_> {
             Self::Groups(text) => {
                 format!("{head}Proxy '{backend}': unable to set SSL curves list to '{text}' for server '{server}'.")
             }
+            Self::Signatures(text) => format!(
+                "{head}Proxy '{backend}': unable to set SSL Signature Algorithm list to '{text}' for server '{server}'."
+            ),
+            Self::ClientSignatures(text) => format!(
+                "{head}Proxy '{backend}': unable to set SSL Client Signature Algorithm list to '{text}' for server \
+                 '{server}'."
+            ),
             Self::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'."),
             Self::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'."),
         }

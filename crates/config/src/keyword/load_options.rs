@@ -1,0 +1,92 @@
+//! The options of a certificate (configuration manual, section 12.7.1), which `load`, crt-list lines and `ssl-f-use` share.
+//! Must never open a file.
+
+use crate::document::Word;
+use crate::span::{Span, Spanned};
+use crate::spec::LoadSpec;
+
+/// What is wrong with an option.
+pub(crate) enum Problem {
+    /// A value; where the line stands is said in front of the sentence.
+    BadValue(Span, String),
+    /// HAProxy has it, Weir does not yet.
+    NotYet(Span, String),
+}
+
+/// The options, each with one argument.
+const NAMES: [&str; 15] = [
+    "acme",
+    "alias",
+    "bits",
+    "crt",
+    "curves",
+    "domains",
+    "generate-dummy",
+    "ips",
+    "issuer",
+    "jwt",
+    "key",
+    "keytype",
+    "ocsp",
+    "ocsp-update",
+    "sctl",
+];
+
+/// Options that are read and kept, and have no effect yet. `on` and `off` among them have none where they are off.
+const NOT_YET: [&str; 9] =
+    ["acme", "bits", "curves", "domains", "generate-dummy", "ips", "jwt", "keytype", "ocsp-update"];
+
+/// Whether a word is such an option.
+pub(crate) fn is_option(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// Reads an option and its argument.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) -> Result<(), Problem> {
+    let name = keyword.text.as_str();
+    let text = value.map_or("", |word| word.text.as_str());
+    let span = value.map_or(keyword.span, |word| word.span);
+    let spanned = Some(Spanned::new(text.to_owned(), span));
+    let list = || text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect();
+    match name {
+        "crt" => load.crt = spanned,
+        "key" => load.key = spanned,
+        "ocsp" => load.ocsp = spanned,
+        "issuer" => load.issuer = spanned,
+        "sctl" => load.sctl = spanned,
+        "alias" => load.alias = spanned,
+        "acme" => load.acme = spanned,
+        "keytype" => load.keytype = spanned,
+        "curves" => load.curves = spanned,
+        "domains" => load.domains = list(),
+        "ips" => load.ips = list(),
+        "bits" => {
+            let number = text.parse().map_err(|_| {
+                Problem::BadValue(span, format!("cannot parse 'bits' value '{text}', an integer is expected."))
+            })?;
+            load.bits = Some(Spanned::new(number, span));
+        }
+        name => {
+            let is_on = match text {
+                "on" => true,
+                "off" => false,
+                _ => {
+                    let message = format!("cannot parse '{name}' value '{text}', 'on' or 'off' is expected.");
+                    return Err(Problem::BadValue(span, message));
+                }
+            };
+            match name {
+                "ocsp-update" => load.ocsp_update = Some(is_on),
+                "jwt" => load.jwt = Some(is_on),
+                _ => load.generate_dummy = Some(is_on),
+            }
+        }
+    }
+    if NOT_YET.contains(&name) && text != "off" {
+        return Err(Problem::NotYet(keyword.span, name.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Certificates of a `bind` line: by its own words, by crt-lists, by `ssl-f-use` of its frontend. Must never load a file but
+//! a crt-list.
+
+use super::{Line, located, reason};
+use crate::compile::Compiler;
+use crate::compile::tls::store::Found;
+use config::crt_list::{self, CrtListLine};
+use config::diagnostic::{Diagnostic, Form};
+use config::span::Spanned;
+use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, UsedCertificateSpec};
+use std::sync::Arc;
+use tls::certificate::Certificate;
+use tls::names::Row;
+use tls::server::{Entry, Settings};
+
+/// An entry of a line, in its order.
+pub(super) struct Listed {
+    pub(super) entry: Entry,
+    /// It is the first of what it is from, or of the same bundle: a default, where it is the first of all.
+    pub(super) is_first: bool,
+}
+
+impl Listed {
+    /// Makes it a default.
+    pub(super) fn mark_default(&mut self) {
+        self.entry.row.is_default = true;
+    }
+}
+
+/// Lines with the same options share what is made of them.
+type Known = Vec<(BindTlsSpec, Arc<Settings>)>;
+
+impl Compiler<'_> {
+    /// What one word of a line leads to.
+    pub(super) fn written_source(
+        &mut self,
+        (source, path): (CertificateSource, &Spanned<String>),
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+        settings: &Arc<Settings>,
+    ) -> Option<Vec<Listed>> {
+        if source == CertificateSource::List {
+            return self.list(path, written, is_http, global, line);
+        }
+        let is_default = source == CertificateSource::Default;
+        let Found { certificates, is_bundle } =
+            self.certificates(path, written.common.folder.as_deref(), global, line)?;
+        let listed = certificates.into_iter().enumerate().map(|(place, certificate)| {
+            let names = certificate.names.clone();
+            let row = Row { kind: certificate.kind, names, excluded: Vec::new(), is_default };
+            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings) };
+            Listed { entry, is_first: place == 0 || is_bundle }
+        });
+        Some(listed.collect())
+    }
+
+    /// The certificates of a `crt-list`.
+    fn list(
+        &mut self,
+        path: &Spanned<String>,
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Vec<Listed>> {
+        let name = located(&path.value, None, written.common.folder.as_deref());
+        let head = format!("{}'crt-list' : ", line.head);
+        let text = match (self.resolver.file_reader())(&name) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("{head}cannot open file '{name}' : {}", reason(&error));
+                self.alert(path.span, line.form, message);
+                return None;
+            }
+        };
+        // Every line starts from the options of the line, not from its certificates.
+        let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
+        let lines = match crt_list::read(&String::from_utf8_lossy(&text), &name, &bind, path.span) {
+            Ok(lines) => lines,
+            Err(why) => {
+                self.alert(path.span, line.form, format!("{head}{why}"));
+                return None;
+            }
+        };
+        let line = Line { head, ..line.clone() };
+        let (mut listed, mut known, mut failed) = (Vec::new(), Known::new(), false);
+        for one in &lines {
+            let is_wild = one.names.iter().any(|name| name.starts_with('*'));
+            if !one.excluded.is_empty() && !is_wild {
+                let message = format!(
+                    "crt-list: negative filters on crt-list line \"{}\" without a positive wildcard filter won't do anything!",
+                    one.file
+                );
+                self.out.push(Diagnostic::warning(path.span, message).with_form(Form::ParsingTight));
+            }
+            let place = format!("'{}' in crt-list '{name}' line {}, ", one.file, one.number);
+            match self.listed(one, &place, is_http, global, &line, &mut known) {
+                Some(found) => listed.extend(found),
+                None => failed = true,
+            }
+        }
+        // Of a bundle, one line of a list each is made: only the first of them is the first.
+        listed.iter_mut().skip(1).for_each(|listed| listed.is_first = false);
+        if failed { None } else { Some(listed) }
+    }
+
+    /// The certificates of a line `ssl-f-use`.
+    pub(super) fn used(
+        &mut self,
+        used: &UsedCertificateSpec,
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Vec<Listed>> {
+        let place = self.place(used.span);
+        let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
+        // What is wrong with its words was told where they were read.
+        let one = crt_list::used(used, &place, &bind).ok()?;
+        let file = place.rsplit_once(':').map_or(&*place, |(file, _)| file);
+        let said = format!("'{}' in crt-list '{file}' line {}, ", one.file, one.number);
+        let line = Line { head: String::new(), span: used.span, ..line.clone() };
+        self.listed(&one, &said, is_http, global, &line, &mut Known::new())
+    }
+
+    /// The certificates of one line of a list. `place` begins what is said where it does not go with others.
+    fn listed(
+        &mut self,
+        one: &CrtListLine,
+        place: &str,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+        known: &mut Known,
+    ) -> Option<Vec<Listed>> {
+        let settings = match known.iter().find(|(options, _)| *options == one.options) {
+            Some((_, settings)) => Some(Arc::clone(settings)),
+            None => self.bind_settings(&one.options, is_http, global, line).map(Arc::new),
+        };
+        let span = if one.load.crt.is_some() { one.load.span } else { line.span };
+        let file = Spanned::new(one.file.clone(), span);
+        let found = self.defined(&file, &one.load, place, global, line);
+        let (settings, found) = (settings?, found?);
+        if !known.iter().any(|(options, _)| *options == one.options) {
+            known.push((one.options.clone(), Arc::clone(&settings)));
+        }
+        let own = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>();
+        let has_filters = !one.names.is_empty() || !one.excluded.is_empty();
+        let entry = |certificate: Arc<Certificate>| {
+            let names = if has_filters { own(&one.names) } else { certificate.names.clone() };
+            let row = Row { kind: certificate.kind, names, excluded: own(&one.excluded), is_default: false };
+            Entry { certificate, row, is_filtered: has_filters, settings: Arc::clone(&settings) }
+        };
+        let all = found.certificates.into_iter().map(entry).map(|entry| Listed { entry, is_first: true });
+        Some(all.collect())
+    }
+}

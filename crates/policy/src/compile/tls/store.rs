@@ -1,0 +1,258 @@
+//! The certificate storage (configuration manual, section 12.7): every certificate is loaded once, by its name, with the files
+//! that a `crt-store` or a line gives it, or those that are found beside it. Must never open a connection.
+
+mod definition;
+mod files;
+
+use super::{Line, located, reason};
+use crate::compile::Compiler;
+use config::crt_list;
+use config::diagnostic::Form;
+use config::span::{Span, Spanned};
+use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, LoadSpec, Spec};
+use definition::{Origin, differences};
+use files::{Chain, Paths};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use tls::certificate::Certificate;
+use tls::verify::Authorities;
+
+/// Names in a folder that are no certificates.
+const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
+/// What a bundle has behind its name, one for each kind of key.
+const BUNDLE: [&str; 2] = [".ecdsa", ".rsa"];
+
+/// What was loaded so far: a file is read once, however many lines name it.
+#[derive(Default)]
+pub(crate) struct Store {
+    certificates: HashMap<String, Loaded>,
+    pub(super) authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
+    /// What `issuers-chain-path` has.
+    chains: Vec<Chain>,
+    /// Those that have opened a key.
+    passphrases: Vec<Vec<u8>>,
+}
+
+/// A certificate of the storage.
+struct Loaded {
+    /// `Err`: it cannot be shown; why is told where it is used.
+    certificate: Result<Arc<Certificate>, String>,
+    origin: Origin,
+    load: LoadSpec,
+}
+
+/// What a name leads to.
+pub(super) struct Found {
+    pub(super) certificates: Vec<Arc<Certificate>>,
+    /// They are one certificate for each kind of key.
+    pub(super) is_bundle: bool,
+}
+
+impl Found {
+    fn one(certificate: Arc<Certificate>) -> Self {
+        Self { certificates: vec![certificate], is_bundle: false }
+    }
+}
+
+impl Store {
+    /// A certificate is there without a file.
+    pub(crate) fn know(&mut self, certificate: Arc<Certificate>) {
+        let loaded = Loaded {
+            certificate: Ok(Arc::clone(&certificate)),
+            origin: Origin::Store(Span::default()),
+            load: LoadSpec::default(),
+        };
+        self.certificates.insert(certificate.name.to_string(), loaded);
+    }
+}
+
+impl Compiler<'_> {
+    /// Loads what the `crt-store` sections define.
+    pub(crate) fn crt_stores(&mut self, spec: &Spec) {
+        let global = &spec.global.tls;
+        self.load_chains(global);
+        for (store, load) in
+            spec.sections.crt_stores.iter().flat_map(|store| store.loads.iter().map(move |load| (store, load)))
+        {
+            let Some(file) = &load.crt else { continue };
+            let base = load.crt_base.as_deref().or(global.crt_base.as_deref());
+            let path = located(&file.value, base, load.folder.as_deref());
+            let name = match (&load.alias, store.name.as_str()) {
+                (Some(alias), store) => format!("@{store}/{}", alias.value),
+                (None, "") => path.clone(),
+                (None, store) => format!("@{store}/{}", file.value),
+            };
+            // A name of the storage cannot be used before: nothing of that name was found.
+            let is_used = || !name.starts_with('@') && self.is_used_before(spec, &name, load.span);
+            if self.tls.certificates.contains_key(&name) || is_used() {
+                let place = self.place(load.span);
+                let message =
+                    format!("parsing [{place}] : 'load' in section 'crt-store': store '{name}' was already defined.");
+                self.alert(load.span, Form::Parsing, message);
+                continue;
+            }
+            let line = Line {
+                head: String::new(),
+                form: Form::Parsing,
+                algorithms: (String::new(), String::new()),
+                span: load.span,
+            };
+            let paths = Paths::written(load, path, base, load.key_base.as_deref().or(global.key_base.as_deref()));
+            if let Some(certificate) = self.load(&name, &paths, load, global, &line) {
+                let loaded = Loaded { certificate, origin: Origin::Store(load.span), load: load.clone() };
+                self.tls.certificates.insert(name, loaded);
+            }
+        }
+    }
+
+    /// Whether a line above that place uses a certificate: a definition is written before.
+    fn is_used_before(&self, spec: &Spec, name: &str, span: Span) -> bool {
+        let base = spec.global.tls.crt_base.as_deref();
+        let read = self.resolver.file_reader();
+        let is_listed = |path: &Spanned<String>, bind: &BindTlsSpec| {
+            let folder = bind.common.folder.as_deref();
+            let text = read(&located(&path.value, None, folder)).unwrap_or_default();
+            let lines = crt_list::read(&String::from_utf8_lossy(&text), "", bind, path.span).unwrap_or_default();
+            lines.iter().any(|line| located(&line.file, base, folder) == name)
+        };
+        spec.proxies.iter().any(|proxy| {
+            let binds = proxy.binds.iter().filter(|bind| bind.span < span).filter_map(|bind| bind.tls.as_deref());
+            let mut words = binds.flat_map(|bind| bind.sources.iter().map(move |source| (bind, source)));
+            words.any(|(bind, (source, path))| match source {
+                CertificateSource::List => is_listed(path, bind),
+                _ => located(&path.value, base, bind.common.folder.as_deref()) == name,
+            }) || proxy.used_certificates.iter().filter(|used| used.span < span).any(|used| {
+                let line = crt_list::used(used, "", &BindTlsSpec::default());
+                line.is_ok_and(|line| located(&line.file, base, used.folder.as_deref()) == name)
+            })
+        })
+    }
+
+    /// The certificates that a name leads to: one of the storage, a file, a bundle, a folder.
+    pub(super) fn certificates(
+        &mut self,
+        path: &Spanned<String>,
+        folder: Option<&str>,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Found> {
+        let load = LoadSpec { span: path.span, folder: folder.map(str::to_owned), ..LoadSpec::default() };
+        self.defined(path, &load, "", global, line)
+    }
+
+    /// The same where a line defines what the certificate is made of. `place` begins what is said where that is something else
+    /// than before; empty: the line is a `bind` or `server` line.
+    pub(super) fn defined(
+        &mut self,
+        path: &Spanned<String>,
+        load: &LoadSpec,
+        place: &str,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Found> {
+        let base = global.crt_base.as_deref();
+        let name = match path.value.starts_with('@') {
+            true => path.value.clone(),
+            false => located(&path.value, base, load.folder.as_deref()),
+        };
+        if let Some(known) = self.known(&name, path.span, load, place, line) {
+            return known.map(Found::one);
+        }
+        if load.has_options() {
+            let paths = Paths::written(load, name.clone(), base, None);
+            let certificate = self.load(&name, &paths, load, global, line)?;
+            let loaded = Loaded { certificate, origin: Origin::Line, load: load.clone() };
+            self.tls.certificates.insert(name.clone(), loaded);
+            return self.known(&name, path.span, load, place, line)?.map(Found::one);
+        }
+        if let Some(names) = (self.resolver.folder_reader())(&name) {
+            let mut names: Vec<_> = names
+                .into_iter()
+                .filter(|name| !name.starts_with('.') && !RESERVED.iter().any(|end| name.ends_with(end)))
+                .collect();
+            names.sort();
+            let inside = names.iter().map(|file| format!("{}/{file}", name.trim_end_matches('/')));
+            let certificates: Option<Vec<_>> =
+                inside.map(|file| self.file(&file, path.span, load, global, line)).collect();
+            return Some(Found { certificates: certificates?, is_bundle: false });
+        }
+        let read = self.resolver.file_reader();
+        if global.extra_files.bundle && read(&name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            let bundle: Vec<String> =
+                BUNDLE.iter().map(|end| format!("{name}{end}")).filter(|file| read(file).is_ok()).collect();
+            if !bundle.is_empty() {
+                let bundle = bundle.iter().map(|file| self.file(file, path.span, load, global, line));
+                return Some(Found { certificates: bundle.collect::<Option<_>>()?, is_bundle: true });
+            }
+        }
+        self.file(&name, path.span, load, global, line).map(Found::one)
+    }
+
+    /// A certificate that was loaded. `None`: it was not; `Some(None)`: what is wrong with it has been told.
+    #[expect(clippy::option_option, reason = "one that cannot be used is there still")]
+    fn known(
+        &mut self,
+        name: &str,
+        span: Span,
+        load: &LoadSpec,
+        place: &str,
+        line: &Line,
+    ) -> Option<Option<Arc<Certificate>>> {
+        let loaded = self.tls.certificates.get(name)?;
+        // Lines of servers are looked at behind all others.
+        if matches!(loaded.origin, Origin::Store(defined) if defined >= span && line.form != Form::Placed) {
+            return None;
+        }
+        if let Some(differences) = differences(&loaded.load, loaded.origin, load) {
+            let place = if place.is_empty() { format!("Can't load '{name}', ") } else { place.to_owned() };
+            // HAProxy begins another line behind its head.
+            let head = if line.head.is_empty() { String::new() } else { format!("{}\n", line.head_of_line()) };
+            let tail = if line.head.ends_with("'crt-list' : ") { "'crt-list' : " } else { "" };
+            let message = format!("{head}{tail}{place}is already defined with incompatible parameters:\n{differences}");
+            self.alert(span, line.form, message);
+            return Some(None);
+        }
+        match loaded.certificate.clone() {
+            Ok(certificate) => Some(Some(certificate)),
+            Err(why) => {
+                self.alert(span, line.form, format!("{}{why}.", line.head));
+                Some(None)
+            }
+        }
+    }
+
+    /// The certificate of a file, and of what is found beside it.
+    fn file(
+        &mut self,
+        name: &str,
+        span: Span,
+        load: &LoadSpec,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Arc<Certificate>> {
+        if let Some(known) = self.known(name, span, load, "", line) {
+            return known;
+        }
+        if let Err(error) = (self.resolver.file_reader())(name) {
+            let why = reason(&error);
+            let message = format!("{}unable to stat SSL certificate from file '{name}' : {why}.", line.head);
+            self.alert(span, line.form, message);
+            return None;
+        }
+        let line = Line { span, ..line.clone() };
+        let paths = Paths::beside(name, global.extra_files);
+        match self.load(name, &paths, load, global, &line)? {
+            Ok(certificate) => {
+                let loaded =
+                    Loaded { certificate: Ok(Arc::clone(&certificate)), origin: Origin::File, load: load.clone() };
+                self.tls.certificates.insert(name.to_owned(), loaded);
+                Some(certificate)
+            }
+            Err(why) => {
+                self.alert(span, line.form, format!("{}{why}.", line.head));
+                None
+            }
+        }
+    }
+}
