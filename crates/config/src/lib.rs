@@ -3,7 +3,6 @@
 
 pub mod address;
 pub mod condition;
-pub mod crt_list;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;
@@ -18,6 +17,7 @@ pub mod suggest;
 pub mod text;
 pub mod units;
 
+pub use keyword::crt_list;
 pub use language::InputFile;
 pub use load::{LoadOptions, Loaded, load};
 pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

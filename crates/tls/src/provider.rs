@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use rustls::{CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{CipherSuite, NamedGroup, SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::certificate::Kind;
-use crate::signature::Signatures;
 
 /// What is known of a cipher suite of TLS 1.2: the words of cipher strings that it belongs to.
 struct Row {
@@ -185,6 +184,15 @@ pub enum Version {
     Tls12,
     /// 1.3
     Tls13,
+}
+
+/// Which algorithms signatures may have; `None` leaves it to rustls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Signatures {
+    /// Those of this side, the preferred one first.
+    pub own: Option<Vec<SignatureScheme>>,
+    /// Those of the peer.
+    pub of_peer: Option<Vec<SignatureScheme>>,
 }
 
 /// What a side of a connection may use; `None` leaves a choice to Weir.

@@ -9,15 +9,6 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use crate::provider::Named;
 
-/// Which algorithms signatures may have; `None` leaves it to rustls.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Signatures {
-    /// Those of this side, the preferred one first.
-    pub own: Option<Vec<SignatureScheme>>,
-    /// Those of the peer.
-    pub of_peer: Option<Vec<SignatureScheme>>,
-}
-
 /// The names of TLS 1.3, those with a key and a digest, and the scheme.
 const NAMES: [(&str, &str, SignatureScheme); 10] = [
     ("ecdsa_secp256r1_sha256", "ECDSA+SHA256", SignatureScheme::ECDSA_NISTP256_SHA256),

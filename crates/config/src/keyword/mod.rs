@@ -10,6 +10,7 @@ mod argument;
 mod bind;
 pub mod catalogue;
 mod check_method;
+pub mod crt_list;
 mod elsewhere;
 mod error_page;
 mod filter;

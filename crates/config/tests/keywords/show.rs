@@ -6,9 +6,9 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
-    GlobalTlsSpec, HashSpec, HealthcheckSpec, HoldSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec,
-    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec,
-    LogSpec, MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
+    HashSpec, HealthcheckSpec, HoldSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec,
+    ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec,
+    MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
     ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec,
     RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
     ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
@@ -207,11 +207,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
         expose_experimental, http_client, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls });
     let tls = &global.tls;
-    changed!(out, tls, default.tls, GlobalTlsSpec {
-        crt_base, ca_base, key_base, trusts_servers, lifetime, capture_size, extra_files, skips_self_issued,
-        passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
-    } but { binds, servers, history, issuers_chain });
-    field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);
+    tls::global(tls, out);
     tls::bind(&tls.binds, out);
     tls::common(&tls.servers, out);
     for SetVariableSpec { name, is_format, value } in &global.variables {
@@ -439,10 +435,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         let _ = writeln!(out, "  http-error@{} {status} counts={counts} {texts:?}", line.span.line);
     }
     logs.iter().for_each(|one| log(one, out));
-    for used in used_certificates {
-        let words: Vec<_> = used.words.iter().map(|word| word.text.as_str()).collect();
-        let _ = writeln!(out, "  ssl-f-use@{} {}", used.span.line, words.join(" "));
-    }
+    tls::used(used_certificates, out);
     binds.iter().for_each(|one| bind(one, out));
     servers.iter().for_each(|one| server(one, out));
 }

@@ -2,7 +2,9 @@
 
 use super::field;
 use std::fmt::Write as _;
-use weir_config::spec::{BindTlsSpec, CertificateSource, CrtStoreSpec, LoadSpec, ServerTlsSpec, TlsSpec};
+use weir_config::spec::{
+    BindTlsSpec, CertificateSource, CrtStoreSpec, GlobalTlsSpec, LoadSpec, ServerTlsSpec, TlsSpec, UsedCertificateSpec,
+};
 
 fn values(tls: &BindTlsSpec, source: CertificateSource) -> Vec<&str> {
     tls.sources.iter().filter(|(own, _)| *own == source).map(|(_, one)| one.value.as_str()).collect()
@@ -86,4 +88,23 @@ pub fn store(store: &CrtStoreSpec, out: &mut String) {
         field(out, "bits", &load.bits.as_ref().map(|bits| bits.value), &None);
         out.push('\n');
     }
+}
+
+/// Lines of `ssl-f-use`.
+pub fn used(lines: &[UsedCertificateSpec], out: &mut String) {
+    for UsedCertificateSpec { span, words, folder } in lines {
+        let words: Vec<_> = words.iter().map(|word| word.text.as_str()).collect();
+        let _ = write!(out, "  ssl-f-use@{} {}", span.line, words.join(" "));
+        field(out, "folder", folder, &None);
+        out.push('\n');
+    }
+}
+
+/// What the `global` section says about all lines.
+pub fn global(tls: &GlobalTlsSpec, out: &mut String) {
+    changed!(out, tls, GlobalTlsSpec::default(), GlobalTlsSpec {
+        crt_base, ca_base, key_base, trusts_servers, lifetime, capture_size, extra_files, skips_self_issued,
+        passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
+    } but { binds, servers, history, issuers_chain });
+    field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);
 }

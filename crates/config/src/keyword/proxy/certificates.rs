@@ -1,8 +1,8 @@
 //! Certificates of a frontend (section 4.2, "ssl-f-use").
 
 use super::{ProxyContext, ProxyKeyword, removed, supported};
-use crate::crt_list;
 use crate::document::Line;
+use crate::keyword::crt_list;
 use crate::keyword::place::places::FRONT_SECTION;
 use crate::spec::UsedCertificateSpec;
 

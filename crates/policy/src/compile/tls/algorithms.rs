@@ -5,8 +5,8 @@ use crate::compile::Compiler;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{TlsSpec, TlsVersion, TlsVersionsSpec};
-use tls::provider::{self, Algorithms, Named, Version};
-use tls::signature::{self, Signatures};
+use tls::provider::{self, Algorithms, Named, Signatures, Version};
+use tls::signature;
 
 impl Compiler<'_> {
     pub(super) fn algorithms(&mut self, written: &TlsSpec, default: &TlsSpec, line: &Line) -> Option<Algorithms> {
