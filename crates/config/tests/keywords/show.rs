@@ -6,13 +6,12 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
-    HashSpec, HealthcheckSpec, HoldSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec,
-    ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec,
-    MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
-    ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec,
-    RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
-    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
-    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec,
+    ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec, OptionsSpec,
+    PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
+    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
+    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
+    StateFileSpec, StatsPageSpec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -24,6 +23,8 @@ macro_rules! changed {
 }
 
 // Behind the macro that it uses.
+#[path = "show_resolvers.rs"]
+mod resolvers;
 #[path = "show_tls.rs"]
 mod tls;
 
@@ -95,7 +96,7 @@ pub fn spec(spec: &Spec) -> String {
             let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
         }
     }
-    asked.iter().for_each(|one| resolvers(one, &mut out));
+    asked.iter().for_each(|one| resolvers::show(one, &mut out));
     rings.iter().for_each(|one| ring(one, &mut out));
     log_forwards.iter().for_each(|one| log_forward(one, &mut out));
     for LogProfileSpec { span, name, tag, steps } in log_profiles {
@@ -148,28 +149,6 @@ fn peers(section: &PeersSpec, out: &mut String) {
         let _ = write!(out, "  {}", name.value);
         show_table(out, table);
         out.push('\n');
-    }
-}
-
-fn resolvers(section: &ResolversSpec, out: &mut String) {
-    let ResolversSpec { span, name, nameservers, payload, retries, timeout_resolve, timeout_retry, hold } = section;
-    let _ = write!(out, "resolvers {} @{}", name.value, span.line);
-    field(out, "payload", payload, &512);
-    field(out, "retries", retries, &3);
-    field(out, "resolve", timeout_resolve, &1_000);
-    field(out, "retry", timeout_retry, &1_000);
-    changed!(out, hold, HoldSpec::default(), HoldSpec { valid, obsolete, nx, refused, timeout, other } but {});
-    out.push('\n');
-    for one in nameservers {
-        match one {
-            NameserverSpec::Named { name, address: at, tls } => {
-                let ssl = if tls.is_some() { " ssl" } else { "" };
-                let _ = writeln!(out, "  nameserver@{} {} {}{ssl}", at.span.line, name.value, address(&at.value));
-            }
-            NameserverSpec::OfSystem(span) => {
-                let _ = writeln!(out, "  of the system@{}", span.line);
-            }
-        }
     }
 }
 
