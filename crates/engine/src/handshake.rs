@@ -89,11 +89,12 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
     let mut timer = rt::Timer::new();
     timer.arm(limit);
-    let shaken = std::future::poll_fn(|cx| match stream.poll_handshake(cx) {
+    let shaking = std::future::poll_fn(|cx| match stream.poll_handshake(cx) {
         Poll::Ready(shaken) => Poll::Ready(shaken.map_err(|insecure| tls_error(&insecure))),
         Poll::Pending => timer.poll_expired(cx).map(|()| Err((ConnectionError::TLS_TIMEOUT, true))),
     });
-    match shaken.await {
+    // A storm of handshakes does not keep those waiting who have shaken hands.
+    match rt::in_class(rt::Class::Heavy, shaking).await {
         Ok(()) => {
             let facts = stream.tls_facts();
             metrics::client_handshake(session, Handshake::Made { resumed: facts.is_some_and(|facts| facts.resumed) });
@@ -105,6 +106,10 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
         }
         Err((error, is_told)) => {
             metrics::client_handshake(session, Handshake::Failed);
+            // What was known by then is logged.
+            if let Some(facts) = stream.tls_facts() {
+                session.keep_tls(Arc::clone(facts));
+            }
             session.error.set(error);
             if is_told || !session.proxy().options.dontlognull {
                 log(session);
@@ -144,6 +149,7 @@ fn log(session: &Session) {
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &session.proxy().name,
         tls_frontend: session.is_secure(),
+        tls_version: session.tls().and_then(|facts| facts.version_name()),
         bind_name: bind.map_or("", |bind| &bind.name),
         backend: &session.proxy().name,
         server: "<NOSRV>",

@@ -262,6 +262,12 @@ impl Tasks {
         }
     }
 
+    /// The task that runs is of another class from its next waking on. Returns the class that it had; `None`: none runs.
+    pub(crate) fn reclassify_running(&mut self, class: Class) -> Option<Class> {
+        let slot = self.slots.get_mut(self.called).filter(|slot| slot.state == State::Running)?;
+        Some(std::mem::replace(&mut slot.class, class))
+    }
+
     /// Number of queued tasks, just started and ended ones among them.
     pub(crate) fn queued_in_all(&self) -> usize {
         let queues = [&self.normal, &self.fresh, &self.late, &self.heavy, &self.background];

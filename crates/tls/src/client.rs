@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 
 use crate::certificate::Certificate;
+use crate::details::{Wanted, key_log};
 use crate::provider::Algorithms;
 use crate::signature;
 use crate::verify::{Authorities, OfServers};
@@ -35,7 +36,10 @@ pub struct Settings {
 }
 
 /// A side that connects to servers.
-pub struct Client(RwLock<Arc<Ready>>);
+pub struct Client {
+    ready: RwLock<Arc<Ready>>,
+    wanted: Arc<Wanted>,
+}
 
 /// What is made of settings: exchanged as a whole.
 struct Ready {
@@ -62,11 +66,21 @@ impl Client {
     /// # Errors
     /// What rustls does not take together.
     pub fn new(settings: Settings) -> Result<Self, String> {
-        Ready::new(settings).map(|ready| Self(RwLock::new(Arc::new(ready))))
+        Ready::new(settings).map(|ready| Self { ready: RwLock::new(Arc::new(ready)), wanted: Arc::default() })
+    }
+
+    /// The same, with what is kept of handshakes.
+    #[must_use]
+    pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
+        Self { wanted: Arc::clone(wanted), ..self }
+    }
+
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     fn ready(&self) -> Arc<Ready> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.ready.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The certificate that servers are shown which ask for one.
@@ -91,7 +105,7 @@ impl Client {
         }
         let settings = Settings { certificate: Some(Arc::clone(certificate)), ..before.settings.clone() };
         let ready = Arc::new(Ready::new(settings)?);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = ready;
+        *self.ready.write().unwrap_or_else(PoisonError::into_inner) = ready;
         Ok(true)
     }
 
@@ -132,6 +146,7 @@ impl Ready {
         };
         config.alpn_protocols = settings.alpn.clone();
         config.enable_secret_extraction = true;
+        config.key_log = key_log();
         config.resumption =
             if settings.resumes { Resumption::in_memory_sessions(SESSIONS) } else { Resumption::disabled() };
         let mut nameless = config.clone();

@@ -17,6 +17,7 @@ use wire::client_hello::{self, Found};
 
 use crate::capture::Capture;
 use crate::client::Client;
+use crate::details::{Wanted, listening};
 use crate::events::{self, Assembly, Event};
 use crate::facts::Facts;
 use crate::failure::Failure;
@@ -60,8 +61,8 @@ enum State {
     Shaking(Box<Shaking>),
     /// Bytes flow.
     Open(Box<Open>),
-    /// It failed, or was never to begin.
-    Failed,
+    /// It failed, or was never to begin; what was known of it by then.
+    Failed(Option<Box<Facts>>),
 }
 
 enum Peer {
@@ -76,6 +77,8 @@ struct Shaking {
     facts: Facts,
     /// Who tells what was ignored of the client's certificate.
     judge: Option<Arc<OfClients>>,
+    /// Whether the secrets of TLS 1.3 are kept.
+    with_secrets: bool,
 }
 
 enum Secrets {
@@ -101,7 +104,7 @@ impl std::fmt::Debug for Connection {
             State::Hello(_) => "Hello",
             State::Shaking(_) => "Shaking",
             State::Open(_) => "Open",
-            State::Failed => "Failed",
+            State::Failed(_) => "Failed",
         })
     }
 }
@@ -126,8 +129,10 @@ impl Connection {
             Some(protocols) => UnbufferedClientConnection::new_with_alpn(config, name, protocols.to_vec()),
             None => UnbufferedClientConnection::new(config, name),
         };
-        let facts = Facts { server_name, ..Facts::default() };
-        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None };
+        let wanted = client.wanted();
+        let facts = Facts { server_name, details: wanted.begin(), ..Facts::default() };
+        let with_secrets = wanted.has(Wanted::SECRETS);
+        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None, with_secrets };
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -147,7 +152,8 @@ impl Connection {
                 Ok(None) => return Ok(false),
                 Ok(Some(shaking)) => self.state = State::Shaking(Box::new(shaking)),
                 Err(failure) => {
-                    self.state = State::Failed;
+                    let facts = Facts { failure: Some(Box::new(failure.clone())), ..Facts::default() };
+                    self.state = State::Failed(Some(Box::new(facts)));
                     return Err(failure);
                 }
             }
@@ -156,14 +162,15 @@ impl Connection {
         match shaking.advance(input, out) {
             Ok(false) => Ok(false),
             Ok(true) => {
-                let State::Shaking(shaking) = std::mem::replace(&mut self.state, State::Failed) else {
+                let State::Shaking(shaking) = std::mem::replace(&mut self.state, State::Failed(None)) else {
                     return Ok(false);
                 };
                 self.state = State::Open(Box::new(shaking.open()?));
                 Ok(true)
             }
             Err(failure) => {
-                self.state = State::Failed;
+                let facts = shaking.failed(failure.clone());
+                self.state = State::Failed(Some(Box::new(facts)));
                 Err(failure)
             }
         }
@@ -174,6 +181,7 @@ impl Connection {
         match &mut self.state {
             State::Open(open) => open.facts.take(),
             State::Shaking(shaking) => Some(std::mem::take(&mut shaking.facts)),
+            State::Failed(facts) => facts.take().map(|facts| *facts),
             _ => None,
         }
     }
@@ -190,7 +198,7 @@ impl Connection {
             if let Some(number) = events::alert_of(failure) {
                 open.alert(number, out);
             }
-            self.state = State::Failed;
+            self.state = State::Failed(None);
         }
         received
     }
@@ -230,12 +238,18 @@ impl Connection {
     }
 }
 
+/// Whether a request stands where a hello has to be.
+fn is_http(input: &[u8]) -> bool {
+    [&b"GET "[..], b"POST ", b"HEAD ", b"PUT "].iter().any(|method| input.starts_with(method))
+}
+
 /// Chooses what a client gets by its hello. `None`: the hello has not come whole.
 fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Shaking>, Failure> {
     let joined;
     let message = match client_hello::message(input) {
         Found::Part if input.len() >= LARGEST_FLIGHT => return Err(Failure::NotTls),
         Found::Part => return Ok(None),
+        Found::Other if is_http(input) => return Err(Failure::Http),
         Found::Other => return Err(Failure::NotTls),
         Found::Whole(client_hello::Message::Contiguous(message)) => message,
         Found::Whole(client_hello::Message::Fragmented(fragments)) => {
@@ -255,8 +269,14 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
     let peer = Peer::Client(UnbufferedServerConnection::new(config)?);
     let version = message.get(4..6).map_or(0, |version| u16::from_be_bytes([version[0], version[1]]));
     let kept = (capture > 0).then(|| Arc::new(Capture::of(version, &hello, capture)));
-    let facts = Facts { server_name: name, own: Some(certificate), hello: kept, authorities, ..Facts::default() };
-    Ok(Some(Shaking { peer, seen: 0, facts, judge }))
+    let wanted = server.wanted();
+    let mut details = wanted.begin();
+    if let Some(details) = &mut details {
+        details.note_client(&hello, wanted);
+    }
+    let facts =
+        Facts { server_name: name, own: Some(certificate), hello: kept, authorities, details, ..Facts::default() };
+    Ok(Some(Shaking { peer, seen: 0, facts, judge, with_secrets: wanted.has(Wanted::SECRETS) }))
 }
 
 /// What one call of rustls came to.
@@ -281,10 +301,16 @@ impl Shaking {
     fn advance(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<bool, Failure> {
         loop {
             let shown = &mut input.data_mut()[..self.seen];
-            let (discard, step) = match &mut self.peer {
+            let begin = out.len();
+            let peer = &mut self.peer;
+            let ((discard, step), fault) = listening(&mut self.facts.details, self.with_secrets, || match peer {
                 Peer::Client(peer) => step(peer.process_tls_records(shown), out),
                 Peer::Server(peer) => step(peer.process_tls_records(shown), out),
-            };
+            });
+            self.facts.faults.extend(fault);
+            if let Some(details) = &mut self.facts.details {
+                details.note_record(&out[begin.min(out.len())..]);
+            }
             input.consume(discard);
             self.seen -= discard;
             match step {
@@ -293,7 +319,12 @@ impl Shaking {
                 Ok(Step::Done | Step::Starved) => {
                     let unseen = &input.data()[self.seen..];
                     match record::record_length(unseen)? {
-                        Some(length) if unseen.len() >= length => self.seen += length,
+                        Some(length) if unseen.len() >= length => {
+                            if let Some(details) = &mut self.facts.details {
+                                details.note_record(&unseen[..length]);
+                            }
+                            self.seen += length;
+                        }
                         _ => return Ok(false),
                     }
                 }
@@ -313,6 +344,17 @@ impl Shaking {
             Peer::Client(peer) => step(peer.process_tls_records(shown), out),
             Peer::Server(peer) => step(peer.process_tls_records(shown), out),
         };
+    }
+
+    /// What is known of a handshake that has failed.
+    fn failed(&mut self, failure: Failure) -> Facts {
+        let mut facts = std::mem::take(&mut self.facts);
+        match &self.peer {
+            Peer::Client(peer) => note(peer, &mut facts),
+            Peer::Server(peer) => note(peer, &mut facts),
+        }
+        facts.failure = Some(Box::new(failure));
+        facts
     }
 
     fn open(self) -> Result<Open, Failure> {

@@ -110,7 +110,7 @@ pub fn alert_of(failure: &Failure) -> Option<u8> {
         Failure::Record(Refused::BadMac) => 20,
         Failure::Record(Refused::Overflow) => 22,
         Failure::Record(Refused::Version) => 70,
-        Failure::Message | Failure::NotTls => DECODE_ERROR,
+        Failure::Message | Failure::NotTls | Failure::Http => DECODE_ERROR,
         Failure::UnknownName => UNRECOGNIZED_NAME,
         Failure::Handshake(_) | Failure::Keys => 80,
         Failure::Alert(_) => return None,

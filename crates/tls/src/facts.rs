@@ -1,4 +1,5 @@
-//! What is known of a connection since its handshake, for samples and logs. Must never hold a secret.
+//! What is known of a connection since its handshake, for samples and logs. Must never hold a secret that the configuration
+//! does not ask for.
 
 use std::sync::Arc;
 
@@ -6,6 +7,8 @@ use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
 
 use crate::capture::Capture;
 use crate::certificate::Certificate;
+use crate::details::Details;
+use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::verify::Authorities;
 
@@ -34,6 +37,10 @@ pub struct Facts {
     pub authorities: Option<Arc<Authorities>>,
     /// The peer's certificate and those behind it, in DER.
     pub peer: Vec<Box<[u8]>>,
+    /// What else the configuration asks for.
+    pub details: Option<Box<Details>>,
+    /// Why the handshake failed.
+    pub failure: Option<Box<Failure>>,
 }
 
 impl Facts {

@@ -7,6 +7,8 @@ use crate::record::Refused;
 pub enum Failure {
     /// The first bytes are no TLS.
     NotTls,
+    /// The first bytes are a request in the clear.
+    Http,
     /// No certificate is for the name that was asked for, and `strict-sni` forbids another one.
     UnknownName,
     /// The handshake failed.
@@ -36,7 +38,7 @@ impl From<Refused> for Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotTls => f.write_str("the peer does not speak TLS"),
+            Self::NotTls | Self::Http => f.write_str("the peer does not speak TLS"),
             Self::UnknownName => f.write_str("no certificate for that name"),
             Self::Handshake(error) => error.fmt(f),
             Self::Record(_) => f.write_str("invalid record"),

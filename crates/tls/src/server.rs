@@ -14,6 +14,7 @@ use rustls::{ServerConfig, SignatureScheme};
 use wire::client_hello::{self, extension};
 
 use crate::certificate::{Certificate, Kind};
+use crate::details::{Wanted, key_log};
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
 use crate::resumption::Resumption;
@@ -65,6 +66,7 @@ pub struct Server {
     resumption: Resumption,
     ticketer: Option<Arc<dyn ProducesTickets>>,
     sessions: Arc<dyn StoresServerSessions>,
+    wanted: Arc<Wanted>,
 }
 
 /// What clients can get: exchanged as a whole.
@@ -147,7 +149,17 @@ impl Server {
             })
             .collect();
         let offered = RwLock::new(Arc::new(Offered::new(entries?)));
-        Ok(Self { offered, is_strict, resumption, ticketer, sessions })
+        Ok(Self { offered, is_strict, resumption, ticketer, sessions, wanted: Arc::default() })
+    }
+
+    /// The same, with what is kept of handshakes.
+    #[must_use]
+    pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
+        Self { wanted: Arc::clone(wanted), ..self }
+    }
+
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     fn offered(&self) -> Arc<Offered> {
@@ -288,6 +300,7 @@ fn ready(
     config.alpn_protocols = settings.alpn.clone();
     config.ignore_client_order = !settings.prefers_clients_order;
     config.enable_secret_extraction = true;
+    config.key_log = key_log();
     if let Some(ticketer) = ticketer {
         config.ticketer = Arc::clone(ticketer);
     }

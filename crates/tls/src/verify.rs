@@ -16,6 +16,7 @@ use rustls::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::names;
+use crate::details::note_fault;
 use crate::elder;
 use crate::faults::{Fault, Ignored, NO_ISSUER, code, no_issuer};
 use crate::signature::accepted;
@@ -386,7 +387,15 @@ impl ClientCertVerifier for OfClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.judge(end_entity, intermediates, now).map(|_| ClientCertVerified::assertion())
+        let judged = self.judge(end_entity, intermediates, now);
+        if let Err(error) = &judged {
+            let faults = match concerns_use_alone(error) {
+                true => no_issuer(end_entity, intermediates),
+                false => faults_of(error, end_entity, intermediates, now),
+            };
+            faults.into_iter().take(1).for_each(note_fault);
+        }
+        judged.map(|_| ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

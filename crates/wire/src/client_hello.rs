@@ -74,6 +74,10 @@ pub struct Hello<'a> {
 /// The parts of a client's hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientHello<'a> {
+    /// The version that it names: 0x0303 from TLS 1.2 on.
+    pub version: u16,
+    /// The client's random, 32 bytes.
+    pub random: &'a [u8],
     /// Numbers of cipher suites, two bytes each.
     pub ciphers: &'a [u8],
     /// The extensions; `None`: the message ends before them or within them.
@@ -242,7 +246,8 @@ impl<'a> Hello<'a> {
         let (_session, rest) = list(self.body.get(FIXED..)?, 1)?;
         let (ciphers, rest) = list(rest, 2)?;
         let extensions = list(rest, 1).and_then(|(_compression, rest)| list(rest, 2)).map(|(extensions, _)| extensions);
-        Some(ClientHello { ciphers, extensions })
+        let version = u16::from_be_bytes([self.body[0], self.body[1]]);
+        Some(ClientHello { version, random: &self.body[2..FIXED], ciphers, extensions })
     }
 }
 

@@ -166,6 +166,8 @@ pub struct GlobalTlsSpec {
     pub history: Vec<Spanned<TlsDefaults>>,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
+    /// `tune.ssl.keylog`.
+    pub keylog: bool,
     /// `tune.ssl.lifetime`, in seconds.
     pub lifetime: Option<u32>,
     /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.

@@ -221,6 +221,7 @@ impl Tls {
                 Ok(false) => {}
                 Err(failure) => {
                     self.failed = true;
+                    self.facts = connection.take_facts().map(Arc::new);
                     // Whoever does not take the reason does not hear it.
                     let _ = self.output.try_flush(&mut self.stream, false);
                     return Poll::Ready(Err(Insecure::Handshake(failure)));

@@ -90,7 +90,33 @@ pub struct Launched {
     header_at: usize,
 }
 
+/// This side of the TLS connection to a server. `alpn`: what is offered instead of what its line says.
+fn begin_client(
+    tls: &ServerTls,
+    sni: Option<&str>,
+    destination: &Address,
+    alpn: Option<&[Vec<u8>]>,
+) -> Result<Connection, tls::Failure> {
+    let name = asked_name(sni, destination.inet().map(|address| address.ip()));
+    Connection::of_client(&tls.client, name, alpn)
+}
+
 impl Launched {
+    /// This side of TLS for a second attempt, which speaks HTTP/1.1 where the server lets it choose. `None`: the server does not.
+    pub fn begin_tls(&self, tls: &ServerTls) -> Option<Connection> {
+        let offers = |protocol: &[u8]| tls.client.offers(protocol);
+        let alpn = offers(b"h2").then(|| [b"http/1.1".to_vec()]);
+        if alpn.is_some() && !offers(b"http/1.1") {
+            return None;
+        }
+        begin_client(tls, self.sni.as_deref(), &self.destination, alpn.as_ref().map(<[_; 1]>::as_slice)).ok()
+    }
+
+    /// What sends the PROXY header, where TLS follows it.
+    pub fn greeting(&self) -> Greeting {
+        Greeting::through(&self.destination, false, false)
+    }
+
     /// The PROXY header that it begins with.
     pub fn header(&self) -> &[u8] {
         let bytes = self.pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
@@ -276,11 +302,7 @@ impl Request<'_> {
             MuxProtocol::Http2 => [b"h2".to_vec()],
             MuxProtocol::Http1 | MuxProtocol::None => [b"http/1.1".to_vec()],
         });
-        let Ok(client) = Connection::of_client(
-            &tls.client,
-            asked_name(sni.as_deref(), destination.inet().map(|address| address.ip())),
-            alpn.as_ref().map(<[_; 1]>::as_slice),
-        ) else {
+        let Ok(client) = begin_client(tls, sni.as_deref(), destination, alpn.as_ref().map(<[_; 1]>::as_slice)) else {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             return Attempt::Refused;
         };
@@ -288,7 +310,7 @@ impl Request<'_> {
         let Some(stream) = carrier.into_transport() else { return Attempt::Unable };
         let mut stream = stream.with_tls(client);
         stream.begin_tls(&[]);
-        let shaken = self.wait(deadline, |cx| stream.poll_handshake(cx)).await;
+        let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| stream.poll_handshake(cx))).await;
         let handshake = match &shaken {
             Waited::Done(Ok(())) => Handshake::Made { resumed: stream.tls_facts().is_some_and(|facts| facts.resumed) },
             _ => Handshake::Failed,
@@ -301,6 +323,7 @@ impl Request<'_> {
             }
             Waited::Done(Err(insecure)) => {
                 self.note_error(tls_error(&insecure).0);
+                self.facts.borrow_mut().attempts.server_tls = stream.tls_facts().cloned();
                 Attempt::Refused
             }
             Waited::Expired => {

@@ -11,10 +11,12 @@ use conn::exchange::Standing;
 use conn::exchange::standing::look;
 use conn::link::Link;
 use conn::quota::Place;
+use conn::transport::Transport;
 use conn::upstream::Upstream;
 use live::{Hedged, ProxyState, Seen};
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
+use tls::Connection;
 use wire::http::Method;
 
 use crate::check::Sign;
@@ -24,8 +26,9 @@ use crate::stream::attempt::Launched;
 use crate::stream::connect::{Request, Target};
 use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
+use crate::stream::handshake::Greeting;
 use crate::stream::http::Client;
-use crate::stream::metrics::Step as Tallied;
+use crate::stream::metrics::{self, Handshake, Step as Tallied};
 use crate::stream::{sharing, sticking};
 use crate::worker::{SharedFacts, Slot};
 use live::health::Symptom;
@@ -116,13 +119,13 @@ impl Hedge<'_> {
         let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let first = request.first;
         let (link, input, connected) = (None, Buffer::empty(), None);
-        Some(Box::new(Rival { slot, link, step, head, input, expires, connected, was_idle, first }))
+        let handshake = None;
+        Some(Box::new(Rival { slot, link, step, head, input, expires, connected, was_idle, first, handshake }))
     }
 
     /// An idle link to the server, or a new connection, and what is to be sent there.
     fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(Step, Buffer)> {
-        let is_secured = server.connecting.tls.as_ref().is_some_and(|tls| tls.carries_traffic);
-        if server.redirect.is_some() || server.connecting.socks4.is_some() || is_secured {
+        if server.redirect.is_some() || server.connecting.socks4.is_some() {
             return None;
         }
         let mut head = rt::buffer();
@@ -134,10 +137,15 @@ impl Hedge<'_> {
             None => {
                 let place = request.make_room(server).ok()?;
                 let launched = request.launch(server, plan).ok()?;
-                if !head.push(launched.header()) {
-                    return None;
+                match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
+                    // The header goes in front of the handshake.
+                    Some(tls) => {
+                        let client = launched.begin_tls(tls)?;
+                        Step::Connecting(Box::new(launched), place, Some(Box::new(client)))
+                    }
+                    None if head.push(launched.header()) => Step::Connecting(Box::new(launched), place, None),
+                    None => return None,
                 }
-                Step::Connecting(launched, place)
             }
         };
         let format = match &step {
@@ -151,7 +159,7 @@ impl Hedge<'_> {
 
     /// The second server answers: it takes the place of the first one, whose link is closed.
     pub fn overtake(&self, client: &mut Client, place: &mut Target, won: Won) -> Buffer {
-        let Won { target, input, connected, first_stood } = won;
+        let Won { target, input, connected, first_stood, handshake } = won;
         let state = self.session.worker.state(self.proxy.index);
         let waited = self.facts.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
         state.note_hedge(Hedged::Won);
@@ -163,6 +171,7 @@ impl Hedge<'_> {
             Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
             Standing::Poor | Standing::Gone => ejections::FAILED,
         });
+        count_handshake(self.session, self.proxy, place.slot.server(), handshake);
         let request = self.request(client, loser);
         request.note_server(place.slot.server());
         request.note_connected(&place.link);
@@ -185,12 +194,14 @@ pub struct Won {
     connected: Option<Moment>,
     /// How the first attempt stood.
     first_stood: Standing,
+    handshake: Option<Handshake>,
 }
 
 /// What became of a second attempt that did not win, for those who watch servers.
 pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standing) {
     let proxy = session.proxy_at(backend);
     let Some(server) = proxy.server(rival.slot.server()) else { return };
+    count_handshake(session, proxy, server.index, rival.handshake);
     if !rival.was_idle {
         let sign = if rival.connected.is_some() { Sign::Connected } else { Sign::Ill(Symptom::Connection) };
         crate::check::observe(&session.worker, proxy, server, sign);
@@ -198,6 +209,12 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
     if matches!(standing, Standing::Poor | Standing::Gone) {
         session.worker.state(backend).note_hedge(Hedged::Failed);
         ejections::observe(&session.worker, proxy, server.index, || ejections::FAILED);
+    }
+}
+
+fn count_handshake(session: &Session, proxy: &Proxy, server: usize, handshake: Option<Handshake>) {
+    if let (Some(handshake), Some(server)) = (handshake, proxy.server(server)) {
+        metrics::server_handshake(&session.worker, proxy, server, handshake);
     }
 }
 
@@ -216,11 +233,43 @@ pub struct Rival {
     connected: Option<Moment>,
     was_idle: bool,
     first: bool,
+    /// How the handshake ended, if there was one.
+    handshake: Option<Handshake>,
+}
+
+/// A connection that is being secured.
+struct Securing {
+    stream: Transport,
+    /// The PROXY header has to be sent first.
+    greeting: Option<Greeting>,
+    launched: Launched,
+    place: Option<Place>,
+}
+
+impl Securing {
+    fn new(stream: Transport, launched: Launched, place: Option<Place>, client: Connection) -> Self {
+        let greeting = Some(launched.greeting());
+        Self { stream: stream.with_tls(client), greeting, launched, place }
+    }
+
+    /// True: it is secure.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if let Some(greeting) = &mut self.greeting {
+            if std::task::ready!(greeting.poll(cx, &mut self.stream, self.launched.header())).is_err() {
+                return Poll::Ready(false);
+            }
+            self.greeting = None;
+            self.stream.begin_tls(&[]);
+        }
+        self.stream.poll_handshake(cx).map(|shaken| shaken.is_ok())
+    }
 }
 
 enum Step {
     Idle(Link),
-    Connecting(Launched, Option<Place>),
+    /// With this side of TLS, where the server speaks that.
+    Connecting(Box<Launched>, Option<Place>, Option<Box<Connection>>),
+    Securing(Box<Securing>),
     Writing,
     Reading,
     Failed,
@@ -229,8 +278,8 @@ enum Step {
 impl Rival {
     /// What it has, once it has won; `None`: nothing.
     pub fn into_won(self, first_stood: Standing) -> Option<Won> {
-        let Self { slot, link, input, connected, .. } = self;
-        Some(Won { target: Target { slot, link: link? }, input, connected, first_stood })
+        let Self { slot, link, input, connected, handshake, .. } = self;
+        Some(Won { target: Target { slot, link: link? }, input, connected, first_stood, handshake })
     }
 
     /// Goes on as far as it gets.
@@ -239,14 +288,37 @@ impl Rival {
             match std::mem::replace(&mut self.step, Step::Failed) {
                 Step::Failed => return Standing::Gone,
                 Step::Idle(link) => self.begin(link),
-                Step::Connecting(mut launched, place) => match Pin::new(&mut launched.connecting).poll(cx) {
-                    Poll::Pending if self.expires.is_some_and(|limit| rt::now() >= limit) => return Standing::Gone,
+                Step::Connecting(mut launched, place, tls) => match Pin::new(&mut launched.connecting).poll(cx) {
+                    Poll::Pending if self.is_late() => return Standing::Gone,
                     Poll::Pending => {
-                        self.step = Step::Connecting(launched, place);
+                        self.step = Step::Connecting(launched, place, tls);
                         return Standing::Awaited;
                     }
                     Poll::Ready(Err(_)) => return Standing::Gone,
-                    Poll::Ready(Ok(stream)) => {
+                    Poll::Ready(Ok(stream)) => match tls {
+                        Some(tls) => {
+                            self.step = Step::Securing(Box::new(Securing::new(stream, *launched, place, *tls)))
+                        }
+                        None => {
+                            let Launched { pool_key, generation, .. } = *launched;
+                            let first = self.first;
+                            self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
+                        }
+                    },
+                },
+                Step::Securing(mut securing) => match securing.poll(cx) {
+                    Poll::Pending if self.is_late() => return Standing::Gone,
+                    Poll::Pending => {
+                        self.step = Step::Securing(securing);
+                        return Standing::Awaited;
+                    }
+                    Poll::Ready(secured) => {
+                        let resumed = securing.stream.tls_facts().is_some_and(|facts| facts.resumed);
+                        self.handshake = Some(if secured { Handshake::Made { resumed } } else { Handshake::Failed });
+                        if !secured {
+                            return Standing::Gone;
+                        }
+                        let Securing { stream, launched, place, .. } = *securing;
                         let Launched { pool_key, generation, .. } = launched;
                         let first = self.first;
                         self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
@@ -273,7 +345,11 @@ impl Rival {
 
     /// When it has to be polled at the latest.
     pub fn deadline(&self) -> Option<Moment> {
-        self.expires.filter(|_| matches!(self.step, Step::Connecting(..)))
+        self.expires.filter(|_| matches!(self.step, Step::Connecting(..) | Step::Securing(_)))
+    }
+
+    fn is_late(&self) -> bool {
+        self.expires.is_some_and(|limit| rt::now() >= limit)
     }
 
     fn begin(&mut self, link: Link) {

@@ -5,6 +5,7 @@ use live::HedgeCounts;
 use testkit::{Peer, Service, Stopwatch, sleep};
 
 use crate::messages::*;
+use crate::secure::Secure;
 use crate::world::*;
 
 const SERVERS: &str = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80";
@@ -337,4 +338,62 @@ fn a_percentile_of_what_was_seen_is_the_delay() {
         assert!((20..=24).contains(&took), "{took} ms");
         assert_eq!(counts(&world).won, 1);
     });
+}
+
+/// Servers that speak TLS have rivals as others, with a PROXY header in front of the handshake or without one, on a new link or
+/// an idle one.
+#[test]
+fn the_second_server_may_speak_tls() {
+    for (options, header) in [("", ""), ("send-proxy", "PROXY TCP4 ")] {
+        let servers = format!(
+            "server s1 10.0.1.1:80\n server s2 10.0.1.2:80 ssl verify required ca-file ca.pem sni str(a.example) {options}"
+        );
+        listen(&format!("balance roundrobin\n hedge-requests after 50ms budget 100 min 0\n {servers}")).run(
+            move |world| async move {
+                let mut s2 = Service::at(S2);
+                let (mut client, mut first, _s1) = asked_first().await;
+                let mut peer = s2.accept().await;
+                if !header.is_empty() {
+                    let mut line = Vec::new();
+                    while !line.ends_with(b"\r\n") {
+                        line.extend(peer.receive(1).await);
+                    }
+                    assert!(line.starts_with(header.as_bytes()), "{}", line.escape_ascii());
+                }
+                let mut second = Secure::accept(peer).await.unwrap();
+                assert_eq!(second.asked_name().as_deref(), Some("a.example"));
+                second.expect(GET_AT_SERVER).await;
+                second.send(OK).await;
+                client.expect(OK_AT_CLIENT).await;
+                first.expect_end().await;
+                assert_eq!(counts(&world), HedgeCounts { begun: 1, won: 1, ..HedgeCounts::default() });
+                world.forget_log();
+            },
+        );
+    }
+}
+
+/// A handshake that fails, or does not end in time, is a rival that has lost.
+#[test]
+fn a_rival_that_is_not_who_it_has_to_be_has_lost() {
+    for silent in [false, true] {
+        let servers = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80 ssl verify required ca-file other.pem";
+        listen(&format!(
+            "balance roundrobin\n timeout connect 1s\n hedge-requests after 50ms budget 100 min 0\n {servers}"
+        ))
+        .run(move |world| async move {
+            let mut s2 = Service::at(S2);
+            let (mut client, mut first, _s1) = asked_first().await;
+            let mut peer = s2.accept().await;
+            if silent {
+                peer.receive_rest().await;
+            } else {
+                assert!(Secure::accept(peer).await.is_err());
+            }
+            first.send(OK).await;
+            client.expect(OK_AT_CLIENT).await;
+            assert_eq!(counts(&world), HedgeCounts { begun: 1, failed: 1, ..HedgeCounts::default() });
+            world.forget_log();
+        });
+    }
 }

@@ -204,3 +204,100 @@ fn servers_are_told_of_the_clients_tls() {
         world.forget_log();
     });
 }
+
+/// What a listener says of the client's handshake, to a client that is told the same by its own side.
+#[test]
+fn details_of_handshakes_are_those_of_the_other_side() {
+    let shown = "%[ssl_fc_client_random,hex]/%[ssl_fc_server_random,hex]/%[ssl_fc_session_key,length]/\
+                 %[ssl_fc_client_traffic_secret_0,length]/%[ssl_fc_exporter_secret,length]/\
+                 %[ssl_fc_early_exporter_secret,length]";
+    for keylog in ["off", "on"] {
+        let sections = format!(
+            "listen l\n bind {WEIR}\n server inner {SECURE} ssl verify none ssl-max-ver TLSv1.2\n \
+             http-response set-header outer %[ssl_bc_client_random,hex]/%[ssl_bc_server_random,hex]/%[ssl_bc_session_key,hex]\n\
+             listen inner\n bind {SECURE} ssl crt a.pem\n timeout http-keep-alive 300ms\n \
+             http-request return status 200 hdr shown \"{shown}\" hdr inner \
+             %[ssl_fc_client_random,hex]/%[ssl_fc_server_random,hex]/%[ssl_fc_session_key,hex]\n"
+        );
+        config(&sections).global(&format!("tune.ssl.keylog {keylog}")).workers(&[1]).seeds(0..2).run(
+            move |world| async move {
+                let field = |head: &str, name: &str| {
+                    let line = head.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{head}"));
+                    line.split_once(": ").unwrap().1.to_owned()
+                };
+                // With TLS 1.2 both sides agree on everything.
+                let mut own = Peer::connect(WEIR).await;
+                own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                let head = own.receive_head().await.unwrap();
+                let (inner, outer) = (field(&head, "inner"), field(&head, "outer"));
+                assert_eq!(inner, outer);
+                let lengths: Vec<usize> = inner.split('/').map(str::len).collect();
+                assert_eq!(lengths, [64, 64, 96], "{inner}");
+                // With TLS 1.3 there are other secrets, where they are asked for.
+                let mut own = Secure::connect(SECURE, &client((Version::Tls13, Version::Tls13)), 1_000).await.unwrap();
+                own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    head.push_str(&String::from_utf8(own.receive(1).await).unwrap());
+                }
+                let shown = field(&head, "shown");
+                let shown: Vec<&str> = shown.split('/').collect();
+                assert_ne!(shown[0], shown[1]);
+                let secrets = if keylog == "on" { ["96", "96"] } else { ["", ""] };
+                assert_eq!(shown[2..], ["", secrets[0], secrets[1], ""], "{head}");
+                drop(own);
+                sleep(1_000).await;
+                world.forget_log();
+            },
+        );
+    }
+}
+
+#[test]
+fn failures_have_the_words_of_openssl() {
+    let lines = format!(
+        "listen l\n bind {SECURE} ssl crt a.pem ca-file ca.pem verify required ssl-min-ver TLSv1.3\n server s {S1}\n \
+         error-log-format \"[1] l e %[fc_err] %[ssl_fc_err] %[ssl_fc_err_str] %[ssl_c_err] %[ssl_fc_sni] %[ssl_fc] %sslv\"\n"
+    );
+    config(&lines).workers(&[1]).run(|world| async move {
+        let mut plain = Peer::connect(SECURE).await;
+        plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        plain.expect_end().await;
+        world.expect_log(&["l e 34 167772316 error:0A00009C:SSL routines::http request 0 - 1 -"]).await;
+        assert!(Secure::connect(SECURE, &client((Version::Tls12, Version::Tls12)), 1_000).await.is_err());
+        world.expect_log(&["l e 34 167772418 error:0A000102:SSL routines::unsupported protocol 0 a.example 1 -"]).await;
+        if let Ok(mut own) = Secure::connect(SECURE, &client((Version::Tls13, Version::Tls13)), 1_000).await {
+            own.peer.receive_rest().await;
+        }
+        let expected =
+            "l e 34 167772359 error:0A0000C7:SSL routines::peer did not return a certificate 0 a.example 1 TLSv1.3";
+        world.expect_log(&[expected]).await;
+    });
+}
+
+/// JA3 and JA4 of a hello are the same where it is answered and where it is passed through.
+#[test]
+fn clients_are_told_apart_by_their_hellos() {
+    let sections = format!(
+        "listen through\n mode tcp\n bind {WEIR}\n tcp-request inspect-delay 5s\n \
+         tcp-request content set-var(sess.ja) req.ssl_ja4 if {{ req.ssl_hello_type 1 }}\n \
+         tcp-request content set-var(sess.ja3) req.ssl_ja3 if {{ req.ssl_hello_type 1 }}\n \
+         tcp-request content accept if {{ req.ssl_hello_type 1 }}\n \
+         log-format \"[1] l ja %[var(sess.ja)] %[var(sess.ja3)]\"\n server inner {SECURE}\n\
+         listen inner\n bind {SECURE} ssl crt a.pem\n no log\n timeout http-keep-alive 300ms\n \
+         http-request return status 200 content-type text/plain lf-string \"%[ssl_fc_ja4] %[ssl_fc_ja3]\"\n"
+    );
+    config(&sections).workers(&[1]).seeds(0..2).run(|world| async move {
+        let mut own = Secure::connect(WEIR, &client((Version::Tls12, Version::Tls13)), 1_000).await.unwrap();
+        own.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+        let mut answer = String::new();
+        while !answer.ends_with("\r\n\r\n") {
+            answer.push_str(&String::from_utf8(own.receive(1).await).unwrap());
+        }
+        let prints = String::from_utf8(own.receive(36 + 1 + 32).await).unwrap();
+        assert!(prints.starts_with("t13d"), "{prints}");
+        assert_eq!(prints.as_bytes()[10], b'_', "{prints}");
+        drop(own);
+        world.expect_log(&[&format!("l ja {prints}")]).await;
+    });
+}

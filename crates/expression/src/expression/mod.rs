@@ -116,6 +116,9 @@ pub trait Names {
     /// A variable may be set: remembers its name.
     fn declare(&self, _: &Variable) {}
 
+    /// Something is asked of TLS handshakes that is kept only where it is asked for: bits of [`tls::details::Wanted`].
+    fn want_of_handshakes(&self, _bits: u8) {}
+
     /// Whether the line stands in a `defaults` section.
     fn is_inherited(&self) -> bool {
         false

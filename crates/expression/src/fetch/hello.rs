@@ -64,7 +64,7 @@ fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
     }
 }
 
-fn client<'a>(context: &Context<'a>) -> Option<ClientHello<'a>> {
+pub(super) fn client<'a>(context: &Context<'a>) -> Option<ClientHello<'a>> {
     first(context)?.client()
 }
 

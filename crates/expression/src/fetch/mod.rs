@@ -22,6 +22,7 @@ mod request;
 mod side;
 mod stream;
 mod tls;
+mod tls_details;
 mod tls_hello;
 mod transaction;
 mod transport;
@@ -216,6 +217,9 @@ pub const FAMILIES: &[&[Fetch]] = &[
     request::TABLE,
     stream::TABLE,
     tls::TABLE,
+    tls_details::CLIENTS,
+    tls_details::FINGERPRINTS,
+    tls_details::SERVERS,
     tls_hello::TABLE,
     transaction::TABLE,
     transport::TABLE,

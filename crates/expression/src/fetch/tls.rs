@@ -7,6 +7,7 @@ use crate::{Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 use tls::Facts;
 use tls::faults::Fault;
+use tls::openssl;
 use tls::provider::{group_name, suite_bits, suite_name};
 use tls::x509::{self, Part};
 
@@ -22,7 +23,9 @@ const POLICY: Signature = Signature::new(0, &[Kind::Str]);
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    plain("ssl_fc", Type::Bool, CLIENT, "Whether the client speaks TLS.", |c, _| Some(Value::Bool(fc(c).is_some()))),
+    plain("ssl_fc", Type::Bool, CLIENT, "Whether the client speaks TLS.", |c, _| {
+        Some(Value::Bool(c.probes.session().is_some_and(|session| session.is_secure)))
+    }),
     plain("ssl_fc_alg_keysize", INT, CLIENT, "Bits of the cipher's key.", |c, _| bits(fc(c)?)),
     plain("ssl_fc_alpn", Type::Str, CLIENT, "The protocol that ALPN chose.", |c, _| alpn(c, fc(c)?)),
     plain("ssl_fc_cipher", Type::Str, CLIENT, "The cipher's name.", |c, _| cipher(fc(c)?)),
@@ -30,9 +33,11 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Str(c.copy(fc(c)?.own.as_ref()?.name.as_bytes())?))
     }),
     plain("ssl_fc_curve", Type::Str, CLIENT, "The group that keys were exchanged over.", |c, _| curve(fc(c)?)),
-    plain("ssl_fc_err", INT, CLIENT, "Whether the handshake failed: 1, else 0.", |c, _| {
-        fc(c).map(|_| 0).or_else(|| c.probes.session().filter(|session| session.is_secure).map(|_| 1)).map(Value::Int)
+    plain("ssl_fc_err", INT, CLIENT, "Why the handshake failed, by OpenSSL's number; 0: it did not, or nothing came of it.", |c, _| {
+        let is_secure = || c.probes.session().is_some_and(|session| session.is_secure);
+        fc(c).map(error).or_else(|| is_secure().then_some(Value::Int(0)))
     }),
+    plain("ssl_fc_err_str", Type::Str, CLIENT, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, fc(c)?)),
     plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
         fc(c).map(|facts| Value::Bool(!facts.peer.is_empty() && !facts.resumed))
     }),
@@ -59,6 +64,10 @@ pub const TABLE: &[Fetch] = &[
     plain("ssl_bc_alpn", Type::Str, SERVER, "The protocol that ALPN chose.", |c, _| alpn(c, &*bc(c)?)),
     plain("ssl_bc_cipher", Type::Str, SERVER, "The cipher's name.", |c, _| cipher(&*bc(c)?)),
     plain("ssl_bc_curve", Type::Str, SERVER, "The group that keys were exchanged over.", |c, _| curve(&*bc(c)?)),
+    plain("ssl_bc_err", INT, SERVER, "Why the handshake failed, by OpenSSL's number; 0: it did not.", |c, _| {
+        bc(c).map(|facts| error(&facts))
+    }),
+    plain("ssl_bc_err_str", Type::Str, SERVER, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, &*bc(c)?)),
     plain("ssl_bc_is_resumed", Type::Bool, SERVER, "Whether a session was resumed.", |c, _| {
         Some(Value::Bool(bc(c).is_some_and(|facts| facts.resumed)))
     }),
@@ -182,6 +191,14 @@ fn fault<'a>(context: &Context<'a>, wanted: fn(&Fault) -> bool, told: fn(&Fault)
     Some(Value::Int(found.map_or(0, told).into()))
 }
 
+fn error<'a>(facts: &Facts) -> Value<'a> {
+    Value::Int(facts.failure.as_ref().map_or(0, |failure| openssl::number(failure).into()))
+}
+
+fn error_text<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {
+    context.copy(openssl::sentence(facts.failure.as_ref()?).as_bytes()).map(Value::Str)
+}
+
 fn alpn<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {
     Some(Value::Str(context.copy(facts.alpn.as_deref()?)?))
 }
@@ -264,6 +281,8 @@ mod tests {
             ("ssl_c_used", "<none>"),
             ("ssl_fc_has_crt", "<none>"),
             ("ssl_fc_err", "<none>"),
+            ("ssl_fc_err_str", "<none>"),
+            ("ssl_bc_err", "<none>"),
             ("ssl_fc_cipher", "<none>"),
             ("ssl_c_verify", "<none>"),
             ("ssl_c_s_dn(CN)", "<none>"),

@@ -13,18 +13,8 @@ pub const NAMES: &[&str] = &[
     "internal.htx_blk.type",
     "res.cache_hit", "res.cache_name", "res.comp", "res.comp_algo",
     "spoe.engine-id",
-    "ssl_bc_client_early_traffic_secret", "ssl_bc_client_handshake_traffic_secret", "ssl_bc_client_random",
-    "ssl_bc_client_traffic_secret_0", "ssl_bc_early_exporter_secret", "ssl_bc_err",
-    "ssl_bc_err_str", "ssl_bc_exporter_secret", 
-    "ssl_bc_server_handshake_traffic_secret", "ssl_bc_server_random", "ssl_bc_server_traffic_secret_0",
-    "ssl_bc_session_id", "ssl_bc_session_key", "ssl_bc_unique_id", 
-    
-    "ssl_fc_client_early_traffic_secret", "ssl_fc_client_handshake_traffic_secret", "ssl_fc_client_random",
-    "ssl_fc_client_traffic_secret_0", "ssl_fc_early_exporter_secret",
-    "ssl_fc_early_rcvd", "ssl_fc_err_str",
-    "ssl_fc_exporter_secret",
-    "ssl_fc_server_handshake_traffic_secret", "ssl_fc_server_random", "ssl_fc_server_traffic_secret_0",
-    "ssl_fc_session_id", "ssl_fc_session_key", 
+    "ssl_bc_unique_id", 
+    "ssl_fc_early_rcvd", 
     "ssl_fc_unique_id", 
     "wurfl-get", "wurfl-get-all",
 ];
@@ -36,6 +26,10 @@ pub fn reason(name: &str) -> Option<&'static str> {
             "shows how HAProxy keeps messages in memory; Weir keeps them in another way and has nothing to show there",
         ),
         "fcgi.docroot" | "fcgi.index" => Some("is not supported yet by Weir: it belongs to FastCGI applications"),
+        "ssl_fc_unique_id" | "ssl_bc_unique_id" => Some(
+            "is not supported by Weir: the Finished message that it consists of stays inside of the handshake (RFC 5929); \
+             RFC 9266 has replaced it",
+        ),
         _ => None,
     }
 }

@@ -78,6 +78,7 @@ pub fn add_server(
     }
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    compiler.shared.wanted = Arc::clone(&program.wanted);
     certificates.into_iter().for_each(|certificate| compiler.tls.know(certificate));
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();

@@ -39,6 +39,7 @@ use names::SpecNames;
 
 use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
 use crate::registry::Registry;
+use ::tls::details::Wanted;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
@@ -172,6 +173,9 @@ pub fn compile(
 ) -> Option<Program> {
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
+    if spec.global.tls.keylog {
+        compiler.shared.wanted.add(Wanted::SECRETS);
+    }
     compiler.failed = refused;
     compiler.crt_stores(spec);
     compiler.rings(spec);
@@ -228,6 +232,7 @@ pub fn compile(
         lists,
         keys,
         registry: Registry::clone(&shared.registry),
+        wanted: Arc::clone(&shared.wanted),
         event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
         tables: shared.tables.take(),
         spare_logs,

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use tls::details::Wanted;
 
 /// Names of a configuration, as the expressions of one proxy see them.
 pub(super) struct SpecNames<'a> {
@@ -66,6 +67,8 @@ pub(super) struct Shared {
     pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
     /// What is registered beside the built-in tables.
     pub(super) registry: Rc<Registry>,
+    /// What expressions ask of TLS handshakes.
+    pub(super) wanted: Arc<Wanted>,
 }
 
 /// The event sinks that expressions name.
@@ -204,6 +207,10 @@ impl Names for SpecNames<'_> {
 
     fn current(&self) -> Option<usize> {
         self.proxy
+    }
+
+    fn want_of_handshakes(&self, bits: u8) {
+        self.shared.wanted.add(bits);
     }
 
     fn is_inherited(&self) -> bool {

@@ -117,7 +117,7 @@ impl Compiler<'_> {
         let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
         let lifetime = global.lifetime.unwrap_or(Resumption::default().lifetime);
         match tls::Server::new(entries, is_strict, Resumption { tickets: has_tickets, lifetime }) {
-            Ok(server) => Some(Arc::new(server)),
+            Ok(server) => Some(Arc::new(server.noting(&self.shared.wanted))),
             Err(why) => {
                 self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));
                 None
@@ -189,7 +189,7 @@ impl Compiler<'_> {
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());
         match tls::Client::new(settings) {
             Ok(client) => Some(Box::new(ServerTls {
-                client: Arc::new(client),
+                client: Arc::new(client.noting(&self.shared.wanted)),
                 carries_traffic: written.ssl,
                 sni,
                 checks: written.check.unwrap_or(written.ssl),

@@ -65,6 +65,7 @@ use expression::pattern::Lists;
 use expression::variable::{Known, Stored, Variable};
 use live::table::StickTable;
 use std::sync::Arc;
+use tls::details::Wanted;
 
 /// A whole configuration, shared by all workers.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +104,8 @@ pub struct Program {
     pub files: Box<[Box<str>]>,
     /// Lists of patterns: what ACLs and maps look up in.
     pub lists: Lists,
+    /// What is kept of TLS handshakes for samples.
+    pub wanted: Arc<Wanted>,
     /// Public keys that tokens are verified with.
     pub keys: Keys,
     /// The rows and services that it was compiled with: what the runtime API adds may name them.

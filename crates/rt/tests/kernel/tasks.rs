@@ -181,6 +181,26 @@ fn heavy_tasks_do_not_hold_normal_ones_up() {
 }
 
 #[test]
+fn parts_of_tasks_may_be_heavy() {
+    on_one_worker(|| async {
+        let (heavy, normal) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        for _ in 0..100 {
+            let (heavy, normal) = (Rc::clone(&heavy), Rc::clone(&normal));
+            rt::spawn(Class::Normal, 0, async move {
+                rt::in_class(Class::Heavy, async { heavy.set(heavy.get() + 1) }).await;
+                // It is as urgent as before.
+                rt::yield_now().await;
+                normal.set(normal.get() + 1);
+            });
+        }
+        turns(10).await;
+        assert!(heavy.get() <= 12, "{} heavy parts in ten turns", heavy.get());
+        assert!(normal.get() + 2 >= heavy.get(), "{} of {} went on", normal.get(), heavy.get());
+        until(|| normal.get() == 100).await;
+    });
+}
+
+#[test]
 fn background_tasks_get_a_share_of_each_turn() {
     on_one_worker(|| async {
         let ran = Rc::new(Cell::new(0));

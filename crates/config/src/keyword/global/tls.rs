@@ -117,7 +117,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     not_yet("tune.ssl.certificate-compression", "{ auto | off }", "Whether certificates are compressed."),
     not_yet("tune.ssl.hard-maxrecord", "<number>", "Largest TLS record ever."),
-    not_yet("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures."),
+    supported("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures.", keylog),
     not_yet("tune.ssl.keyupdate-rate-limit", "<number>", "Key updates a second that a peer may ask for."),
     supported("tune.ssl.lifetime", "<time>", "How long a TLS session may be resumed, in seconds.", lifetime),
     tuning(
@@ -135,6 +135,20 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     tuning("tune.ssl.force-private-cache", "", "A session cache for every process; there is one process."),
 ];
+
+fn keylog(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, line.keyword()) {
+        return;
+    }
+    match line.text(1) {
+        "on" => context.spec.tls.keylog = true,
+        "off" => context.spec.tls.keylog = false,
+        other => {
+            let message = format!("'{}' expects either 'on' or 'off' but got '{other}'.", line.keyword());
+            context.report.alert(line.span(1), message);
+        }
+    }
+}
 
 fn lifetime(context: &mut GlobalContext<'_>, line: &Line) {
     let (keyword, text) = (line.keyword(), line.text(1));

@@ -36,7 +36,7 @@ impl Compiler<'_> {
             }
         };
         match tls::Client::new(settings) {
-            Ok(client) => Some(LinkTls { client: Arc::new(client), name }),
+            Ok(client) => Some(LinkTls { client: Arc::new(client.noting(&self.shared.wanted)), name }),
             Err(why) => {
                 self.alert(span, Form::Placed, format!("{head}{why}."));
                 None
