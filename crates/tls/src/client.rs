@@ -46,6 +46,7 @@ struct Ready {
     settings: Settings,
     config: Arc<ClientConfig>,
     nameless: Arc<ClientConfig>,
+    verifier: Arc<OfServers>,
 }
 
 impl std::fmt::Debug for Client {
@@ -109,12 +110,13 @@ impl Client {
         Ok(true)
     }
 
-    pub(crate) fn config(&self, name: &ServerName<'_>) -> Arc<ClientConfig> {
+    pub(crate) fn config(&self, asked: &Asked) -> Arc<ClientConfig> {
         let ready = self.ready();
-        Arc::clone(match name {
-            ServerName::DnsName(_) => &ready.config,
-            _ => &ready.nameless,
-        })
+        match (&asked.name, &asked.wanted) {
+            (ServerName::DnsName(_), _) => Arc::clone(&ready.config),
+            (_, Some(wanted)) if ready.settings.host.is_none() => ready.wanting(wanted),
+            _ => Arc::clone(&ready.nameless),
+        }
     }
 }
 
@@ -128,11 +130,12 @@ impl Ready {
             &provider,
             settings.algorithms.signatures.of_peer.clone(),
         )?;
+        let verifier = Arc::new(verifier);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
+            .with_custom_certificate_verifier(Arc::<OfServers>::clone(&verifier));
         let mut config = match &settings.certificate {
             None => builder.with_no_client_auth(),
             Some(certificate) => {
@@ -151,13 +154,40 @@ impl Ready {
             if settings.resumes { Resumption::in_memory_sessions(SESSIONS) } else { Resumption::disabled() };
         let mut nameless = config.clone();
         nameless.enable_sni = false;
-        Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless) })
+        Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless), verifier })
+    }
+
+    /// For a server whose certificate has to be for a name that no handshake can ask for. No session is resumed: another one
+    /// with the same server may have been for another name.
+    fn wanting(&self, wanted: &str) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.nameless);
+        config.dangerous().set_certificate_verifier(Arc::new(self.verifier.with_host(wanted)));
+        config.resumption = Resumption::disabled();
+        Arc::new(config)
     }
 }
 
-/// What is asked for in a handshake: a host's name where there is one that may be asked for, else nothing. Sessions are
-/// remembered by the address then.
-pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> ServerName<'static> {
-    let named = host.and_then(|host| ServerName::try_from(host.to_owned()).ok());
-    named.unwrap_or_else(|| ServerName::from(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
+/// Who a server has to be: its name, or its address where there is no name, by which sessions are remembered then.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub(crate) name: ServerName<'static>,
+    /// What its certificate has to be for, where that is no name that a handshake can ask for.
+    wanted: Option<Box<str>>,
+}
+
+impl From<ServerName<'static>> for Asked {
+    fn from(name: ServerName<'static>) -> Self {
+        Self { name, wanted: None }
+    }
+}
+
+/// What is asked for in a handshake: a host's name where there is one that may be asked for (RFC 6066, section 3), else nothing.
+/// The certificate has to be for the host in any case.
+pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> Asked {
+    let host = host.filter(|host| !host.is_empty());
+    if let Some(name @ ServerName::DnsName(_)) = host.and_then(|host| ServerName::try_from(host.to_owned()).ok()) {
+        return name.into();
+    }
+    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    Asked { name: ServerName::from(address), wanted: host.map(Into::into) }
 }

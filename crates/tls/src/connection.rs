@@ -16,7 +16,7 @@ use rustls::{ExtractedSecrets, HandshakeKind};
 use wire::client_hello::{self, Found};
 
 use crate::capture::Capture;
-use crate::client::Client;
+use crate::client::{Asked, Client};
 use crate::details::{Wanted, listening};
 use crate::events::{self, Assembly, Event};
 use crate::facts::Facts;
@@ -119,8 +119,10 @@ impl Connection {
     ///
     /// # Errors
     /// The settings cannot make a first message.
-    pub fn of_client(client: &Client, name: ServerName<'static>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
-        let config = client.config(&name);
+    pub fn of_client(client: &Client, asked: impl Into<Asked>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
+        let asked = asked.into();
+        let config = client.config(&asked);
+        let name = asked.name;
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
             _ => None,

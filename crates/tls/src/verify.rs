@@ -20,6 +20,7 @@ use crate::details::note_fault;
 use crate::elder;
 use crate::faults::{Fault, Ignored, NO_ISSUER, code, no_issuer};
 use crate::signature::accepted;
+use crate::x509;
 
 /// Certificates and lists that chains are judged by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,6 +93,12 @@ impl OfServers {
 }
 
 impl OfServers {
+    /// The same, for certificates of that host.
+    pub(crate) fn with_host(&self, host: &str) -> Self {
+        let host = Some(host.to_ascii_lowercase());
+        Self { chain: self.chain.clone(), host, provider: Arc::clone(&self.provider) }
+    }
+
     fn elders<'a>(&'a self, authorities: &'a Authorities) -> elder::Judge<'a> {
         let Authorities { roots, revoked } = authorities;
         elder::Judge { roots, revoked, algorithms: &self.provider.signature_verification_algorithms }
@@ -145,8 +152,10 @@ impl ServerCertVerifier for OfServers {
             (None, ServerName::DnsName(name)) => Some(name.as_ref().to_ascii_lowercase()),
             (None, _) => None,
         };
-        let is_named =
-            |wanted: &str| names(end_entity).is_ok_and(|names| names.iter().any(|name| is_name_of(name, wanted)));
+        let is_named = |wanted: &str| {
+            names(end_entity).is_ok_and(|names| names.iter().any(|name| is_name_of(name, wanted)))
+                || wanted.trim_matches(['[', ']']).parse().is_ok_and(|ip| x509::is_address_of(end_entity, ip))
+        };
         match wanted {
             Some(wanted) if !is_named(&wanted) => Err(Error::InvalidCertificate(CertificateError::NotValidForName)),
             _ => Ok(ServerCertVerified::assertion()),

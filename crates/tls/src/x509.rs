@@ -1,6 +1,6 @@
 //! What certificates say (RFC 5280), in the forms that configurations and logs have them in. Must never judge one.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::certificate::X509Certificate;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -58,6 +58,17 @@ pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
         number == kind || short_name(&number).is_some_and(|short| short == kind)
     });
     Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
+}
+
+/// Whether a certificate is for an address, as one of the other names of its subject (RFC 5280, section 4.2.1.6).
+pub fn is_address_of(der: &[u8], address: IpAddr) -> bool {
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else { return false };
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return false };
+    names.value.general_names.iter().any(|name| match (name, address) {
+        (GeneralName::IPAddress(bytes), IpAddr::V4(ip)) => *bytes == ip.octets(),
+        (GeneralName::IPAddress(bytes), IpAddr::V6(ip)) => *bytes == ip.octets(),
+        _ => false,
+    })
 }
 
 /// The kind of a certificate's key and its bits: `RSA2048`, `EC256`. `None`: it is of another kind.

@@ -1,5 +1,5 @@
 //! Peers that speak TLS, and the files that configurations of tests name: `a.pem` is the certificate of `a.example` and
-//! its key, `ca.pem` whoever signed it, `client.pem` a client's, `other.pem` signed by nobody who is known.
+//! its key, `ca.pem` whoever signed it, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` signed by nobody who is known.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +21,7 @@ struct Files {
     server: String,
     client: String,
     other: String,
+    address: String,
 }
 
 fn files() -> &'static Files {
@@ -39,6 +40,7 @@ fn files() -> &'static Files {
         Files {
             server: signed("a.example"),
             client: signed("client.example"),
+            address: signed("10.0.0.1"),
             other: other.pem() + &key.serialize_pem(),
             authority: authority.pem(),
         }
@@ -52,6 +54,7 @@ pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "ca.pem" => &files().authority,
         "client.pem" => &files().client,
         "other.pem" => &files().other,
+        "address.pem" => &files().address,
         _ => return Err(io::ErrorKind::NotFound.into()),
     };
     Ok(text.clone().into_bytes())

@@ -133,6 +133,37 @@ fn a_server_that_is_not_who_it_has_to_be_gets_nothing() {
     }
 }
 
+/// A host that no handshake can ask for is looked for in the certificate nevertheless: a client cannot choose that nothing is.
+#[test]
+fn hosts_that_cannot_be_asked_for_are_verified() {
+    for certificate in ["a.pem", "address.pem"] {
+        let lines = format!(
+            "listen l\n bind {WEIR}\n http-reuse always\n retries 0\n server inner {SECURE} ssl verify required ca-file ca.pem\n\
+             listen inner\n bind {SECURE} ssl crt {certificate}\n timeout http-keep-alive 300ms\n http-request return status 200\n"
+        );
+        config(&lines).workers(&[1]).seeds(0..2).run(move |world| async move {
+            let rows = [
+                ("a.example", "a.pem"),
+                ("10.0.0.1", "address.pem"),
+                ("10.0.0.1:80", "address.pem"),
+                ("10.0.0.2", "none"),
+                ("[::1]", "none"),
+                ("a..example", "none"),
+                ("10.0.0.1", "address.pem"),
+            ];
+            for (host, good) in rows {
+                let mut client = Peer::connect(WEIR).await;
+                client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
+                let head = client.receive_head().await.unwrap();
+                assert_eq!(head.starts_with("HTTP/1.1 200 "), good == certificate, "{certificate} {host}: {head}");
+                client.receive_rest().await;
+            }
+            links_are_over().await;
+            world.forget_log();
+        });
+    }
+}
+
 #[test]
 fn a_hello_may_come_in_any_pieces() {
     for versions in VERSIONS {
