@@ -12,6 +12,7 @@
 
 mod address;
 mod alarm;
+mod class;
 pub mod clock;
 pub mod confine;
 mod current;
@@ -51,6 +52,7 @@ pub mod watchdog;
 mod worker;
 
 pub use alarm::Alarm;
+pub use class::in_class;
 pub use executor::{Config, Main, MainFuture, run};
 pub use helpers::Helpers;
 pub use load_guard::LoadGuard;
@@ -71,9 +73,9 @@ pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
     Activity, activity, buffer, buffer_size, buffers_in_use, bulk_buffer, calls, contain, handle, has_used_slice,
-    idle_percent, in_class, is_on_worker, large_buffer, large_buffer_size, load, load_of, local, measure,
-    measure_tasks, now, post, processor_time, random, read_clock, set_local, set_panic_hook, slice_is_over, spawn,
-    spawn_with, stop, stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
+    idle_percent, is_on_worker, large_buffer, large_buffer_size, load, load_of, local, measure, measure_tasks, now,
+    post, processor_time, random, read_clock, set_local, set_panic_hook, slice_is_over, spawn, spawn_with, stop,
+    stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

@@ -453,18 +453,6 @@ pub fn task_cost() -> TaskCost {
     current::with(|worker| worker.tasks.borrow().cost())
 }
 
-/// Runs a part of the running task in another class: each of its calls waits in the queue of that class, the first one too.
-/// Then the task is of its former class again. A part that is dropped ends with its task.
-pub async fn in_class<T>(class: Class, part: impl Future<Output = T>) -> T {
-    let Some(former) = current::with(|worker| worker.tasks.borrow_mut().reclassify_running(class)) else {
-        return part.await;
-    };
-    crate::yield_now().await;
-    let result = part.await;
-    current::with(|worker| worker.tasks.borrow_mut().reclassify_running(former));
-    result
-}
-
 /// Has this worker measure from now on how long its tasks run and how long they wait for that. Each call of a task costs
 /// two readings of the clock more.
 pub fn measure_tasks() {
