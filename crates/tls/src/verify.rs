@@ -96,7 +96,8 @@ impl OfServers {
     /// The same, for certificates of that host.
     pub(crate) fn with_host(&self, host: &str) -> Self {
         let host = Some(host.to_ascii_lowercase());
-        Self { chain: self.chain.clone(), host, provider: Arc::clone(&self.provider) }
+        let signatures = self.signatures.clone();
+        Self { chain: self.chain.clone(), host, provider: Arc::clone(&self.provider), signatures }
     }
 
     fn elders<'a>(&'a self, authorities: &'a Authorities) -> elder::Judge<'a> {
