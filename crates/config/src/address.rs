@@ -32,6 +32,8 @@ pub struct AddressRules {
     pub datagram: bool,
     /// What an address without such a prefix is.
     pub kind: SocketKind,
+    /// `rhttp@` is fine.
+    pub reverse: bool,
 }
 
 impl AddressRules {
@@ -44,7 +46,10 @@ impl AddressRules {
         stream: true,
         datagram: false,
         kind: SocketKind::Stream,
+        reverse: false,
     };
+    /// `bind` of a proxy.
+    pub const PROXY_BIND: Self = Self { reverse: true, ..Self::BIND };
     /// `server`.
     pub const SERVER: Self = Self {
         port_required: false,
@@ -54,6 +59,7 @@ impl AddressRules {
         stream: true,
         datagram: true,
         kind: SocketKind::Stream,
+        reverse: false,
     };
     /// `source`, `usesrc` and `socks4`.
     pub const SOURCE: Self = Self {
@@ -64,6 +70,7 @@ impl AddressRules {
         stream: true,
         datagram: false,
         kind: SocketKind::Stream,
+        reverse: false,
     };
     /// `dgram-bind`.
     pub const DGRAM_BIND: Self = Self { stream: false, datagram: true, kind: SocketKind::Datagram, ..Self::BIND };
@@ -78,6 +85,7 @@ impl AddressRules {
         stream: true,
         datagram: true,
         kind: SocketKind::Datagram,
+        reverse: false,
     };
 }
 
@@ -278,6 +286,11 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
         return Err(AddressError::Empty { text: text() });
     }
     let (kind, address) = strip_kind(&expanded, rules.kind);
+    if rules.reverse
+        && let Some(server) = address.strip_prefix("rhttp@")
+    {
+        return Ok(AddressSpec::Reverse { server: server.to_owned() });
+    }
     if let Some(&prefix) = NOT_YET.iter().find(|&&prefix| address.starts_with(prefix)) {
         return Err(AddressError::NotSupported { prefix, text: text() });
     }

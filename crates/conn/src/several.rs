@@ -40,6 +40,12 @@ impl<'a> Connection<'a> {
         Some(Self::H2(h2::Connection::new(server, terms)))
     }
 
+    /// Goes on with a connection that we have opened to a server which asks (reverse HTTP). `None`: it carries a stream already.
+    pub fn reversed(client: &'a mut Downstream, terms: h2::Terms) -> Option<Self> {
+        let Downstream::H1(server) = client else { return None };
+        Some(Self::H2(h2::Connection::reversed(server, terms)))
+    }
+
     /// Moves what can be moved in both directions. Ready with a stream that the client has opened, or with `None`: the
     /// connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {

@@ -16,6 +16,7 @@ pub mod outgoing;
 pub mod peering;
 pub mod probes;
 pub mod resolve;
+mod reversing;
 pub mod service;
 pub mod session;
 pub mod sockets;
@@ -160,6 +161,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     }
     drop(accepting);
     check::start(&worker);
+    reversing::start(&worker);
     resolve::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));

@@ -27,6 +27,7 @@ use wire::proxy_protocol::Header;
 
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
+use crate::reversing::Guard;
 use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
@@ -61,6 +62,8 @@ struct Rare {
     tracking: RefCell<Tracking>,
     /// When the handshakes of the layers below were done, until the first stream took it.
     handshake: Cell<Option<Moment>>,
+    /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
+    reversed: OnceCell<Guard>,
 }
 
 /// One connection from a client.
@@ -317,6 +320,11 @@ impl Session {
         self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure)
     }
 
+    /// Whether its connection was opened from here (reverse HTTP).
+    fn is_reversed(&self) -> bool {
+        self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
+    }
+
     /// Ends a stream: its facts are given back.
     pub fn end(&self, facts: SharedFacts) {
         stream::task::end(&self.worker, facts);
@@ -351,22 +359,40 @@ pub fn start(
     slots: Entry,
 ) {
     let (socket, peer) = accepted;
-    let client = match peer {
-        Address::Inet(address) => Some(address),
-        _ => None,
-    };
     let offered = handle.proxy.frontend.as_ref().and_then(|frontend| frontend.binds.get(bind)?.tls.as_ref());
     let stream = match offered {
         None => transport::accept(socket),
         Some(offered) => transport::accept_tls(socket, offered),
     };
+    begin(worker, handle, bind, (stream, peer), (slots, None));
+}
+
+/// Starts the session of a connection that we have opened, and on which its server asks (reverse HTTP).
+pub fn start_reversed(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    opened: (Transport, Address),
+    places: (Entry, Guard),
+) {
+    let (slots, guard) = places;
+    begin(worker, handle, bind, opened, (slots, Some(guard)));
+}
+
+fn begin(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    (stream, peer): (Transport, Address),
+    (slots, guard): (Entry, Option<Guard>),
+) {
     let make = || Session {
         worker: Rc::clone(worker),
         handle: Rc::clone(handle),
         bind: bind as u32,
         socket: stream.socket(),
         frontend: handle.proxy.index,
-        client: Cell::new(client),
+        client: Cell::new(peer.inet()),
         accepted: rt::now(),
         accept_nanos: nanos_of(rt::wall()),
         ends: Cell::default(),
@@ -378,6 +404,9 @@ pub fn start(
         slots: Cell::new(Some(slots)),
     };
     let session = LocalRc::new(|| StreamTask::own(make()));
+    if let Some(guard) = guard {
+        let _ = session.rare.get_or_init(Box::default).reversed.set(guard);
+    }
     StreamTask::enter(&session);
     stream::metrics::connection(&session);
     if session.proxy().rules.connection.is_empty() {
@@ -420,6 +449,10 @@ fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Fu
     async move {
         let mut ended = rt::unless(|| session.is_killed(), prepare(&session, &mut client)).await;
         if ended != Some(true) {
+            drop(client);
+        } else if session.is_reversed() {
+            let served = rt::boxed(stream::several::serve_reversed(&session, &mut client));
+            ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             drop(client);
         } else if session.proxy().mode == Mode::Http {
             let served = stream::http::serve(&session, &mut client);
@@ -464,6 +497,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
             }
         }
         if client.conn.bytes().is_some_and(|(transport, _)| transport.is_tls())
+            && !session.is_reversed()
             && !rt::boxed(secure(session, client)).await
         {
             return false;

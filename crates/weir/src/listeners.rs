@@ -103,6 +103,8 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
         let around = Surroundings::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
+        // Those connect instead.
+        let binds = binds.filter(|bind| !matches!(bind.address, BindAddress::Reverse { .. }));
         binds.map(move |bind| Wanted { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
     });
     let around = Surroundings::default();
@@ -245,6 +247,7 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
         BindAddress::Descriptor { fd, .. } => {
             return Ok(vec![Arc::new(ListeningSocket::inherit(*fd, &options(bind, around))?)]);
         }
+        BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };
     let options = options(bind, around);
     // Several sockets on one address need SO_REUSEPORT; without it there is one.
@@ -264,6 +267,7 @@ fn datagrams(bind: &Bind, around: Surroundings) -> io::Result<Datagram> {
         BindAddress::Unix(path) => Datagram::bind_with(&Address::Unix(path.clone()), &options),
         BindAddress::Abstract(name) => Datagram::bind_with(&Address::Abstract(name.clone()), &options),
         BindAddress::Descriptor { fd, .. } => Datagram::inherit(*fd),
+        BindAddress::Reverse { .. } => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 
@@ -329,6 +333,7 @@ fn sentence(wanted: &Wanted<'_>, place: Span, sources: &Sources, error: &io::Err
         }
         BindAddress::Abstract(_) => format!("protocol abns_stream: cannot bind UNIX socket ({reason}) [{}]", bind.text),
         BindAddress::Descriptor { fd, .. } => format!("cannot use file descriptor '{fd}' ({reason})"),
+        BindAddress::Reverse { .. } => format!("cannot listen ({reason}) [{}]", bind.text),
     };
     format!("Binding [{file}:{}] for {owner}: {what}.", place.line)
 }

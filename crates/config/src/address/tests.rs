@@ -35,6 +35,7 @@ fn show(text: &str, rules: &AddressRules) -> String {
         Ok(AddressSpec::Abstract { name, unpadded, kind }) => {
             format!("{} {name}{}", if unpadded { "unpadded" } else { "abstract" }, shown(kind))
         }
+        Ok(AddressSpec::Reverse { server }) => format!("reverse {server}"),
         Ok(AddressSpec::Descriptor { fd, kind }) => format!("descriptor {fd}{}", shown(kind)),
     }
 }
@@ -203,6 +204,11 @@ fn prefixes_that_are_not_served_yet() {
         let shown = show(text, &AddressRules::BIND);
         assert!(shown.contains("not supported yet") && shown.contains(text), "{shown}");
     }
+}
+
+#[test]
+fn reverse_addresses_name_a_server() {
+    check(&AddressRules::PROXY_BIND, &[("rhttp@be/srv", "reverse be/srv"), ("rhttp@", "reverse ")]);
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn stream(spec: &AddressSpec) -> bool {
         AddressSpec::Inet { kind, .. } | AddressSpec::Unix { kind, .. } | AddressSpec::Abstract { kind, .. } => {
             *kind == SocketKind::Stream
         }
-        AddressSpec::Descriptor { .. } => false,
+        AddressSpec::Descriptor { .. } | AddressSpec::Reverse { .. } => false,
     }
 }
 

@@ -86,4 +86,9 @@ pub enum AddressSpec {
         /// Stream or datagram.
         kind: SocketKind,
     },
+    /// `rhttp@<backend>/<server>`: connections that are opened to that server and carry its requests.
+    Reverse {
+        /// The server as written.
+        server: String,
+    },
 }

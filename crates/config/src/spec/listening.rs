@@ -65,6 +65,8 @@ pub struct ListeningSpec {
     pub guid_prefix: Option<String>,
     /// `idle-ping` in milliseconds.
     pub idle_ping: Option<u64>,
+    /// `nbconn`: connections of a reverse HTTP listener.
+    pub connections: Option<u32>,
 }
 
 /// `unix-bind` (section 3.1): what holds for every UNIX listening socket that says nothing else.

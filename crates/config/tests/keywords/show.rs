@@ -445,7 +445,7 @@ fn bind(bind: &BindSpec, out: &mut String) {
     changed!(out, &bind.access, default.access, RuntimeAccess { level, expose_listeners, severity_output } but {});
     changed!(out, &bind.listening, default.listening, ListeningSpec {
         protocol, accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
-        save_syn, congestion_control, threads, label, guid_prefix, idle_ping,
+        save_syn, congestion_control, threads, label, guid_prefix, idle_ping, connections,
     } but { user, group });
     owner(&bind.listening.user, &bind.listening.group, out);
     tls::bind(&bind.tls.as_deref().cloned().unwrap_or_default(), out);
@@ -549,6 +549,7 @@ fn address(address: &AddressSpec) -> String {
         AddressSpec::Abstract { name, unpadded, kind } => {
             format!("{}[abstract {name}{}]", kind_of(kind), if *unpadded { " unpadded" } else { "" })
         }
+        AddressSpec::Reverse { server } => format!("[reverse {server}]"),
         AddressSpec::Descriptor { fd, kind } => format!("{}[fd {fd}]", kind_of(kind)),
     }
 }

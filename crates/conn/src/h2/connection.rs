@@ -25,6 +25,11 @@ impl<'a> Connection<'a> {
         Self { server, mover: Mover::new(Role::Server, terms), opened: 0 }
     }
 
+    /// Goes on with a connection that we have opened, and on which the peer asks: the preface is ours (reverse HTTP).
+    pub fn reversed(server: &'a mut Server, terms: Terms) -> Self {
+        Self { server, mover: Mover::reversed(terms), opened: 0 }
+    }
+
     /// Whether no stream is served and nothing waits to be written.
     pub fn is_idle(&self) -> bool {
         let state = self.mover.state.borrow();

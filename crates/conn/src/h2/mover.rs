@@ -34,10 +34,22 @@ pub(super) struct Mover {
 }
 
 impl Mover {
-    /// Begins with our settings, behind the preface where we have opened the connection.
+    /// Begins with our settings, behind the preface where we ask.
     pub(super) fn new(role: Role, terms: Terms) -> Self {
+        Self::begin(role, terms, role == Role::Client)
+    }
+
+    /// On a connection that we have opened, and on which the peer asks (reverse HTTP).
+    pub(super) fn reversed(terms: Terms) -> Self {
+        Self::begin(Role::Server, terms, true)
+    }
+
+    fn begin(role: Role, terms: Terms, opens: bool) -> Self {
         let mut state = State::new(role, terms);
         let mut settings = Vec::new();
+        if opens {
+            state.push_bytes(PREFACE);
+        }
         match role {
             Role::Server => {
                 let streams = u32::try_from(terms.max_streams).unwrap_or(u32::MAX);
@@ -46,10 +58,7 @@ impl Mover {
                     settings.extend_from_slice(&Setting::EnableConnectProtocol.bytes(1));
                 }
             }
-            Role::Client => {
-                state.push_bytes(PREFACE);
-                settings.extend_from_slice(&Setting::EnablePush.bytes(0));
-            }
+            Role::Client => settings.extend_from_slice(&Setting::EnablePush.bytes(0)),
         }
         if terms.window != INITIAL_WINDOW {
             settings.extend_from_slice(&Setting::InitialWindowSize.bytes(terms.window));

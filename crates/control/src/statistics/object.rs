@@ -486,7 +486,7 @@ impl<'a> Object<'a> {
             Kind::Listener(bind) => Value::Text(match &bind.address {
                 BindAddress::Inet(address) => address.to_string(),
                 BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
-                BindAddress::Descriptor { .. } => bind.text.to_string(),
+                BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => bind.text.to_string(),
             }),
             Kind::Server(server) => Value::Text(match &*self.worker.process.outgoing.address(server) {
                 ServerAddress::Inet { ip, port } => {
@@ -512,6 +512,7 @@ impl<'a> Object<'a> {
                 BindAddress::Inet(_) | BindAddress::Descriptor { .. } => "tcpv4",
                 BindAddress::Unix(_) => "unix_stream",
                 BindAddress::Abstract(_) => "abns_stream",
+                BindAddress::Reverse { .. } => "rev",
             }),
             _ => Value::None,
         }

@@ -34,7 +34,7 @@ pub mod route;
 pub mod rules;
 mod ruling;
 mod serving;
-mod several;
+pub mod several;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
 pub mod sharing;
 mod stats_page;

@@ -17,8 +17,23 @@ use crate::stream::task::StreamTask;
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
-    let Some(mut connection) = Connection::of(&mut client.conn, terms(session)) else { return };
-    let timer = &mut client.timer;
+    let Client { conn, timer, .. } = client;
+    let Some(connection) = Connection::of(conn, terms(session)) else { return };
+    if carry(session, connection, timer).await {
+        client.linger();
+    }
+}
+
+/// The same of a connection that was opened to a server which asks (reverse HTTP).
+pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
+    let Client { conn, timer, .. } = client;
+    if let Some(connection) = Connection::reversed(conn, terms(session)) {
+        carry(session, connection, timer).await;
+    }
+}
+
+/// Carries the streams of a connection to its end. Whether the client has broken the protocol.
+async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> bool {
     let mut waiting = Waiting::default();
     loop {
         let opened = connection.opened();
@@ -31,11 +46,7 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     }
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
-    let is_broken = connection.is_broken();
-    drop(connection);
-    if is_broken {
-        client.linger();
-    }
+    connection.is_broken()
 }
 
 /// Whether a connection has to begin with the preface of HTTP/2: its listening address speaks nothing else, or TLS has agreed

@@ -46,6 +46,7 @@ mod resolving;
 mod retries;
 mod retry_on;
 mod reuse;
+mod reversing;
 mod runtime;
 mod secure;
 mod services;

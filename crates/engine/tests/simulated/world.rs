@@ -283,6 +283,9 @@ fn open(program: &Program) -> Arc<[Listening]> {
     let mut sockets = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
+            if matches!(bind.address, BindAddress::Reverse { .. }) {
+                continue;
+            }
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
             let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
             let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());

@@ -44,7 +44,7 @@ pub const TABLE: &[Fetch] = &[
     }),
     number("fc_fackets", "Forward acknowledgements.", |c, _| ask(c, Transport::ClientFackets)),
     plain("fc_glitches", INT, CLIENT, "Oddities of the client's protocol: none in HTTP/1.", |_, _| zero()),
-    plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| major(c)),
+    plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| client_major(c)),
     number("fc_lost", "Segments that are thought lost.", |c, _| ask(c, Transport::ClientLost)),
     plain("fc_nb_streams", INT, CLIENT, "Streams of the client's connection.", |_, _| one()),
     plain("fc_pp_authority", Type::Str, CLIENT, "The host name in the PROXY header.", |c, _| tlv(c, kind::AUTHORITY)),
@@ -106,6 +106,12 @@ fn one<'a>() -> Option<Value<'a>> {
 fn major<'a>(context: &Context<'a>) -> Option<Value<'a>> {
     let knows = context.program.zip(context.frontend);
     if knows.is_none_or(|(program, frontend)| program.is_http(frontend)) { one() } else { None }
+}
+
+/// What the client speaks, as its request tells.
+fn client_major<'a>(context: &Context<'a>) -> Option<Value<'a>> {
+    let is_http2 = context.request.is_some_and(|request| request.version_text().starts_with(b"HTTP/2"));
+    if is_http2 { Some(Value::Int(2)) } else { major(context) }
 }
 
 fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Value<'a>> {

@@ -78,6 +78,8 @@ impl Compiler<'_> {
             AddressSpec::Unix { path, .. } => ServerAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => ServerAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => ServerAddress::Descriptor(*fd),
+            // Of `bind` lines alone.
+            AddressSpec::Reverse { server } => return Err(server),
         })
     }
 
@@ -89,6 +91,8 @@ impl Compiler<'_> {
             AddressSpec::Unix { path, .. } => BindAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => BindAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, kind } => BindAddress::Descriptor { fd: *fd, kind: *kind },
+            // It is looked up where the servers are known.
+            AddressSpec::Reverse { server } => return Err(server),
         })
     }
 
@@ -100,6 +104,7 @@ impl Compiler<'_> {
             AddressSpec::Unix { path, .. } => LogAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => LogAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => LogAddress::Descriptor(*fd),
+            AddressSpec::Reverse { server } => return Err(server),
         })
     }
 }
@@ -149,6 +154,7 @@ pub(super) fn written(address: &AddressSpec) -> String {
         AddressSpec::Unix { path, .. } => path.clone(),
         AddressSpec::Abstract { name, .. } => format!("abns@{name}"),
         AddressSpec::Descriptor { fd, .. } => format!("fd@{fd}"),
+        AddressSpec::Reverse { server } => format!("rhttp@{server}"),
     }
 }
 

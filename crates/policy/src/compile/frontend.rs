@@ -40,6 +40,8 @@ struct Line<'a> {
     is_http: bool,
     /// `ssl-f-use` of the frontend.
     used: &'a [UsedCertificateSpec],
+    /// Where servers are looked up that connections are opened to (`rhttp@`).
+    spec: Option<&'a Spec>,
 }
 
 impl Compiler<'_> {
@@ -64,6 +66,7 @@ impl Compiler<'_> {
             is_http,
             global: &spec.global,
             used: &written.used_certificates,
+            spec: Some(spec),
         };
         let binds = written.binds.iter().zip(ids).enumerate();
         let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line));
@@ -126,7 +129,15 @@ impl Compiler<'_> {
         let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
-        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, is_http: false, global, used: &[] };
+        let line = Line {
+            owner: ("frontend", RUNTIME),
+            backlog: maxconn,
+            threads,
+            is_http: false,
+            global,
+            used: &[],
+            spec: None,
+        };
         let binds = written.sockets.iter().zip(ids).enumerate();
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
@@ -152,7 +163,7 @@ impl Compiler<'_> {
             let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
             let backlog = written.backlog.unwrap_or(maxconn);
             let owner = ("frontend", written.name.value.as_str());
-            let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[] };
+            let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[], spec: None };
             let mut binds = |written: &[BindSpec]| {
                 let binds = written.iter().zip(bind_ids(written)).enumerate();
                 binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line)).collect()
@@ -177,7 +188,7 @@ impl Compiler<'_> {
     /// The address of a `peers` section.
     pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
         let (owner, backlog) = (("peers", section), DEFAULT_PEERS_BACKLOG);
-        let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[] };
+        let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[], spec: None };
         self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
@@ -209,7 +220,7 @@ impl Compiler<'_> {
             binds.map(|bind| (bind, relay.name.value.as_str()))
         });
         let all: Vec<_> = of_proxies.chain(of_runtime).chain(of_relays).collect();
-        for (bind, owner) in all {
+        for (bind, owner) in all.into_iter().filter(|(bind, _)| !matches!(bind.address, AddressSpec::Reverse { .. })) {
             let _ = self.listening_address(bind, owner);
         }
     }
@@ -254,7 +265,10 @@ impl Compiler<'_> {
             Err(message) => self.alert(bind.span, Form::Bare, message),
         }
         let threads = listening.threads.as_ref().map_or(line.threads, |threads| threads.len() as u32);
-        let address = self.listening_address(bind, line.owner.1)?;
+        let address = match (&bind.address, line.spec) {
+            (AddressSpec::Reverse { server }, Some(spec)) => self.reverse_address(spec, bind, server, line.owner.1)?,
+            _ => self.listening_address(bind, line.owner.1)?,
+        };
         Some(Bind {
             index: place,
             address,

@@ -35,6 +35,7 @@ impl Compiler<'_> {
             },
             protocol: written.protocol,
             idle_ping: written.idle_ping.filter(|millis| *millis > 0).map(Duration::from_millis),
+            connections: written.connections.unwrap_or(1),
             header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
             threads: self.threads(bind, place, groups),
             label: written.label.as_deref().map(Into::into),
@@ -128,7 +129,13 @@ pub(super) fn shards(bind: &BindSpec, global: &GlobalSpec, threads: u32) -> u32 
         (AddressSpec::Inet { .. }, ShardsSpec::ByThread) => threads,
         // There is one group.
         (AddressSpec::Inet { .. }, ShardsSpec::ByGroup) => 1,
-        (AddressSpec::Unix { .. } | AddressSpec::Abstract { .. } | AddressSpec::Descriptor { .. }, _) => 1,
+        (
+            AddressSpec::Unix { .. }
+            | AddressSpec::Abstract { .. }
+            | AddressSpec::Descriptor { .. }
+            | AddressSpec::Reverse { .. },
+            _,
+        ) => 1,
     }
 }
 

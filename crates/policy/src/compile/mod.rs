@@ -22,6 +22,7 @@ mod peers;
 mod persistence;
 mod places;
 mod resolvers;
+mod reverse;
 mod rules;
 mod stats_page;
 mod stick;

@@ -115,7 +115,7 @@ fn reachable(address: &BindAddress) -> Option<ServerAddress> {
         }
         BindAddress::Unix(path) => ServerAddress::Unix(path.clone()),
         BindAddress::Abstract(name) => ServerAddress::Abstract(name.clone()),
-        BindAddress::Descriptor { .. } => return None,
+        BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => return None,
     })
 }
 

@@ -63,6 +63,13 @@ pub enum BindAddress {
         /// What it must be.
         kind: SocketKind,
     },
+    /// `rhttp@`: connections are opened to a server instead.
+    Reverse {
+        /// Index of its backend.
+        proxy: usize,
+        /// Index of the server there.
+        server: usize,
+    },
 }
 
 /// The port of syslog (RFC 5426).

@@ -12,6 +12,8 @@ pub struct Listening {
     pub protocol: Option<MuxProtocol>,
     /// `idle-ping`: how often the client of an idle connection is asked whether it is there.
     pub idle_ping: Option<Duration>,
+    /// `nbconn`: connections that a line of reverse HTTP keeps up.
+    pub connections: u32,
     /// What comes before the client's first bytes.
     pub header: ExpectedHeader,
     /// `thread`: the workers that serve its connections, in order, from 0; `None`: all of them.

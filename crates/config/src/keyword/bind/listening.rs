@@ -185,14 +185,32 @@ fn idle_ping(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>
     }
 }
 
-/// Reverse HTTP has an address of its own form, which is refused before its options are read.
-fn nbconn(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
-    if context.around.experimental.permits() {
-        context.error(keyword.span, "'nbconn' : only valid for reverse HTTP listeners.");
-    } else {
+/// `nbconn`: connections that a reverse HTTP listener keeps up.
+fn nbconn(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if !context.around.experimental.permits() {
         context.error(
             keyword.span,
             "'nbconn' is experimental, must be allowed via a global 'expose-experimental-directives'",
         );
+        return;
+    }
+    if !context.is_reverse {
+        context.error(keyword.span, "'nbconn' : only valid for reverse HTTP listeners.");
+        return;
+    }
+    let Some(value) = value else {
+        context.error(keyword.span, "'nbconn' : missing argument.");
+        return;
+    };
+    let number: i64 = leading_number(&value.text).0;
+    match u32::try_from(number).ok().filter(|number| (1..=MOST_CONNECTIONS).contains(number)) {
+        Some(number) => context.draft.listening.connections = Some(number),
+        None if number > 0 => {
+            context.error(value.span, format!("'nbconn' : invalid value {number}, must be <= {MOST_CONNECTIONS}."));
+        }
+        None => context.error(value.span, format!("'nbconn' : invalid value {number}, must be > 0.")),
     }
 }
+
+/// Connections that one line keeps up, at most.
+const MOST_CONNECTIONS: u32 = 10_000;

@@ -4,6 +4,7 @@ mod header;
 mod listening;
 pub(crate) mod owner;
 mod quic;
+mod reverse;
 pub(crate) mod runtime;
 mod socket;
 mod threads;
@@ -42,6 +43,8 @@ pub(crate) struct BindContext<'a> {
     pub(crate) draft: &'a mut BindDraft,
     /// Addresses that the line opens.
     pub(crate) sockets: usize,
+    /// They are those of reverse HTTP.
+    pub(crate) is_reverse: bool,
     pub(crate) around: Surroundings<'a>,
     /// Addresses of the proxy's earlier lines.
     pub(crate) earlier: &'a [BindSpec],
@@ -112,12 +115,19 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         return;
     };
     let place = context.holder.describe();
-    let addresses = read_addresses(word, "bind", &place, &AddressRules::BIND, context.around, &mut context.report);
+    let addresses =
+        read_addresses(word, "bind", &place, &AddressRules::PROXY_BIND, context.around, &mut context.report);
     context.draft.gaps.bind |= addresses.incomplete;
+    let is_reverse = addresses.found.iter().any(|(address, _)| matches!(address, AddressSpec::Reverse { .. }));
+    if is_reverse && !context.around.experimental.permits() {
+        let why = "is experimental, must be allowed via a global 'expose-experimental-directives'";
+        context.report.alert(word.span, format!("'bind' : Address '{}' {why}", word.text));
+    }
     let mut draft = BindDraft::default();
     let mut bind = BindContext {
         draft: &mut draft,
         sockets: addresses.found.len(),
+        is_reverse,
         around: context.around,
         earlier: &context.draft.spec.binds,
         errors: Vec::new(),
@@ -132,6 +142,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         &mut context.report,
     );
     let span = line.whole();
+    if is_reverse {
+        reverse::refuse_options(&draft, span, &mut context.report);
+    }
     context.draft.spec.binds.extend(addresses.found.into_iter().map(|place| draft.clone().at(span, place)));
 }
 
@@ -150,7 +163,7 @@ pub(crate) fn read_relay(
     let addresses = read_addresses(word, &name, "section 'log-forward'", &rules, around, out);
     let mut draft = BindDraft::default();
     let sockets = addresses.found.len();
-    let mut bind = BindContext { draft: &mut draft, sockets, around, earlier, errors: Vec::new() };
+    let mut bind = BindContext { draft: &mut draft, sockets, is_reverse: false, around, earlier, errors: Vec::new() };
     let mut unread = read_options(&mut bind, line, 2);
     let errors = bind.errors;
     if !is_stream {
@@ -197,7 +210,7 @@ fn read_peers_options(
     around: Surroundings<'_>,
     out: &mut Report<'_>,
 ) {
-    let mut bind = BindContext { draft, sockets, around, earlier: &[], errors: Vec::new() };
+    let mut bind = BindContext { draft, sockets, is_reverse: false, around, earlier: &[], errors: Vec::new() };
     let unread = read_options(&mut bind, line, first);
     let errors = bind.errors;
     let head = format!("'{} {}' in section 'peers'", line.keyword(), line.text(1));
@@ -380,8 +393,14 @@ pub(crate) fn read_global(
     let Some(word) = line.words.get(words) else { return Vec::new() };
     let addresses = read_addresses(word, name, "section 'global'", &AddressRules::BIND, around, out);
     let mut draft = BindDraft::default();
-    let mut bind =
-        BindContext { draft: &mut draft, sockets: addresses.found.len(), around, earlier, errors: Vec::new() };
+    let mut bind = BindContext {
+        draft: &mut draft,
+        sockets: addresses.found.len(),
+        is_reverse: false,
+        around,
+        earlier,
+        errors: Vec::new(),
+    };
     let unread = read_options(&mut bind, line, words + 1);
     let errors = bind.errors;
     let head = Head { option: format!("'{name}' : '"), unknown: format!("'{name}' : "), end: "'" };

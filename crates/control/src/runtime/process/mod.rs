@@ -198,5 +198,6 @@ pub fn address(address: &policy::program::BindAddress) -> String {
             format!("abns@{}", name[..end].escape_ascii())
         }
         BindAddress::Descriptor { fd, .. } => format!("sockpair@{fd}"),
+        BindAddress::Reverse { .. } => "rhttp@".to_owned(),
     }
 }

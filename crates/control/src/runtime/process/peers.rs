@@ -203,7 +203,7 @@ fn own_address(address: &BindAddress) -> String {
     match address {
         BindAddress::Inet(at) => at.to_string(),
         BindAddress::Unix(path) => format!("unix:{}", path.display()),
-        BindAddress::Abstract(_) | BindAddress::Descriptor { .. } => String::new(),
+        BindAddress::Abstract(_) | BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => String::new(),
     }
 }
 
