@@ -4,6 +4,7 @@
 mod adoption;
 pub mod certificates;
 pub mod check;
+mod ending;
 pub mod facts;
 pub mod frontends;
 pub mod generation;

@@ -1,9 +1,9 @@
 //! Reverse HTTP, where connections are opened from: each `bind rhttp@<backend>/<server>` keeps some up to that server, which sends
 //! requests over them (configuration manual, "rhttp@" and "nbconn"). Must never serve one.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use config::spec::{LogLevel, MultiQueue, MuxProtocol};
@@ -12,6 +12,7 @@ use conn::transport::Transport;
 use policy::program::{Bind, BindAddress, Program, Proxy, Server};
 use rt::net::Address;
 
+use crate::ending::{Ending, Guard};
 use crate::frontends::Opening;
 use crate::outgoing::fixed_address;
 use crate::session;
@@ -98,7 +99,7 @@ async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address
     // It is served here: the load of this worker has it, until its session ends.
     worker.process.reserve(worker.id, Some(&[worker.id]), MultiQueue::Off, rt::random);
     let ending = Rc::new(Ending::default());
-    let guard = Guard(Rc::clone(&ending));
+    let guard = Guard::of(&ending);
     let generation = worker.generation();
     session::start_reversed(worker, generation.frontend(line.frontend), line.bind, opened, (slots, guard));
     drop(generation);
@@ -106,14 +107,7 @@ async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address
     if line.standing.get() == line.wanted {
         line.note(worker, Stage::Complete);
     }
-    std::future::poll_fn(|cx| {
-        if ending.has_ended.get() {
-            return Poll::Ready(());
-        }
-        *ending.waker.borrow_mut() = Some(cx.waker().clone());
-        Poll::Pending
-    })
-    .await;
+    std::future::poll_fn(|cx| ending.poll(cx)).await;
     line.standing.set(line.standing.get() - 1);
 }
 
@@ -166,24 +160,5 @@ impl Line {
         let frontend = &generation.proxy(self.frontend).name;
         let text = format!("preconnect {frontend}::{}/{name}: {what}", backend.name);
         worker.logger.message(Some(self.frontend), LogLevel::Notice, &text);
-    }
-}
-
-/// Whether a session has ended, for the task that waits for that.
-#[derive(Default)]
-struct Ending {
-    has_ended: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
-}
-
-/// Part of a session: says that it has ended when it is dropped.
-pub struct Guard(Rc<Ending>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.has_ended.set(true);
-        if let Some(waker) = self.0.waker.borrow_mut().take() {
-            waker.wake();
-        }
     }
 }

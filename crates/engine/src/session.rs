@@ -25,9 +25,9 @@ use rt::net::{Address, OwnedSocket, SocketQuery};
 use tls::Facts;
 use wire::proxy_protocol::Header;
 
+use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
-use crate::reversing::Guard;
 use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
