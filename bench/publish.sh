@@ -4,6 +4,7 @@
 #
 #   bench/publish.sh FOLDER [OPTIONS OF weir bench]
 #   WEIR=target/release/weir bench/publish.sh /tmp/weir-results --set haproxy_2=/path/to/haproxy
+#   AWSLC=/path/to/haproxy bench/publish.sh FOLDER          compares TLS with that build as well
 #   ONLY="keep-alive size-sweep" bench/publish.sh FOLDER    measures these anew, and takes the others as they are
 set -eu
 weir=${WEIR:-target/release/weir}
@@ -43,6 +44,14 @@ measure workers-sweep 2 1 --no-direct --only weir,haproxy,nginx "$@"
 measure connections 1 4 --no-direct "$@"
 measure forwarder 1 8 "$@"
 measure rate-sweep 1 1 --no-direct --only weir,haproxy,nginx "$@"
+# TLS and HTTP/2. AWSLC names a HAProxy that is built with AWS-LC.
+for scenario in tls-handshake-full tls-handshake-full-12 tls-handshake-full-rsa tls-handshake-resumed tls-handshake-resumed-12 \
+    tls-keep-alive tls-1m h2-h1 h2-h2 h2-grpc h2-1m h2-1000-streams h2-32-streams; do
+    measure $scenario 3 1.2 --no-direct "$@" ${AWSLC:+--set "haproxy_3=$AWSLC"}
+done
+for scenario in tls-idle h2-idle; do
+    measure $scenario 1 6 --no-direct "$@" ${AWSLC:+--set "haproxy_3=$AWSLC"}
+done
 
 # The flame graph, where perf is there.
 if [ -n "${ONLY:-}" ] || ! command -v perf >/dev/null; then :; else

@@ -112,7 +112,7 @@ mod tests {
             (line("type", |(name, _)| (*name).to_owned()), line("second", |(_, value)| value(&counts)));
         assert!(heading.starts_with("type,at,length,wall,open,"));
         assert!(record.starts_with("second,1.500000,0.000000,0,0,0,0,7,0,"), "{record}");
-        assert!(record.ends_with(",12.346,0,0.000,0.000\n"), "{record}");
+        assert!(record.ends_with(",12.346,0,0.000,0.000,0,0\n"), "{record}");
         assert_eq!(heading.matches(',').count(), record.matches(',').count());
     }
 }
