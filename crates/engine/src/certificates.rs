@@ -37,6 +37,14 @@ fn servers(program: &Program) -> impl Iterator<Item = &Arc<tls::Server>> {
     listening.chain(own).chain(peers).chain(relays).filter_map(|bind| bind.tls.as_ref())
 }
 
+/// Shows a certificate to clients that ask for a proof of a name, wherever a program speaks TLS, or none any more.
+///
+/// # Errors
+/// It cannot be shown.
+pub(crate) fn offer_proof(program: &Program, name: &str, certificate: Option<&Arc<Certificate>>) -> Result<(), String> {
+    servers(program).try_for_each(|server| server.prove(name, certificate))
+}
+
 /// What shows certificates to servers of a program.
 fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let backends = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());

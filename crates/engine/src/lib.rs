@@ -1,6 +1,8 @@
 //! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
+pub mod acme;
+pub mod acme_state;
 mod adoption;
 pub mod certificates;
 pub mod check;
@@ -164,6 +166,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     check::start(&worker);
     reversing::start(&worker);
     resolve::start(&worker);
+    acme::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

@@ -66,6 +66,8 @@ pub struct Process {
     pub outbox: Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
+    /// Certificates that are obtained.
+    pub acme: crate::acme_state::Registry,
     /// Certificates that were added or are being changed.
     pub certificates: Certificates,
     /// What answers inside the process, by the number that the program refers to.
@@ -132,6 +134,7 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
+            acme: crate::acme_state::Registry::default(),
             certificates: Certificates::default(),
             services: Services::default(),
             host: Host::default(),

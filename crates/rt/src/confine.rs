@@ -4,6 +4,7 @@
 //! everything that needs what is forbidden.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use crate::sys;
 
@@ -41,10 +42,11 @@ pub struct Confined {
     pub calls: Option<io::Result<()>>,
 }
 
-/// Confines the process as far as it may be. What one measure fails at does not keep the others from being taken.
-pub fn confine(needs: Needs, extent: Extent) -> Confined {
+/// Confines the process as far as it may be. What one measure fails at does not keep the others from being taken. In folders
+/// that are `written`, files may be made and replaced still.
+pub fn confine(needs: Needs, extent: Extent, written: &[BorrowedFd<'_>]) -> Confined {
     let gains = (!needs.gains).then(sys::rights::forbid_new_privileges);
-    let files = (!needs.programs && !needs.files).then(sys::landlock::forbid_changes);
+    let files = (!needs.programs && !needs.files).then(|| sys::landlock::forbid_changes(written));
     let is_free = extent == Extent::Free && files.as_ref().is_some_and(Result::is_ok);
     let calls = (!is_free).then(|| match sys::seccomp::filter(needs.programs) {
         Some(mut filter) => sys::seccomp::load_filter(&mut filter),
@@ -86,7 +88,10 @@ mod tests {
     }
 
     fn serving() {
-        let done = confine(Needs::default(), Extent::Whole);
+        let path = std::env::temp_dir().join(format!("weir-test-confined-{}", std::process::id()));
+        let kept = crate::Folder::open(&path, (None, None)).unwrap();
+        kept.write("a.pem", b"old", (None, None)).unwrap();
+        let done = confine(Needs::default(), Extent::Whole, &[kept.descriptor()]);
         // A kernel without one of them is no fault of ours; what it has must hold.
         let holds = |measure: &Option<io::Result<()>>| measure.as_ref().is_some_and(Result::is_ok);
         assert!(holds(&done.gains), "{done:?}");
@@ -96,6 +101,9 @@ mod tests {
             assert!(refused(std::fs::write("/tmp/weir-test-confined", "x")));
             assert!(refused(std::fs::create_dir("/tmp/weir-test-confined-directory")));
             std::fs::read("/proc/self/status").unwrap();
+            kept.write("a.pem", b"new", (None, None)).unwrap();
+            assert_eq!(kept.read("a.pem").unwrap(), b"new");
+            assert!(refused(std::fs::create_dir(path.join("inside"))));
         }
         if holds(&done.calls) {
             assert!(Command::new("/bin/true").status().is_err());
@@ -132,13 +140,13 @@ mod tests {
 
     /// One of both holds wherever the kernel has one, and the dear one only without the other.
     fn free() {
-        let done = confine(Needs::default(), Extent::Free);
+        let done = confine(Needs::default(), Extent::Free, &[]);
         assert_eq!(done.calls.is_none(), matches!(done.files, Some(Ok(()))), "{done:?}");
         std::thread::spawn(talk).join().unwrap();
     }
 
     fn programs() {
-        let done = confine(Needs { programs: true, ..Needs::default() }, Extent::Free);
+        let done = confine(Needs { programs: true, ..Needs::default() }, Extent::Free, &[]);
         assert!(done.files.is_none());
         assert!(done.calls.is_some(), "nothing else holds");
         assert!(Command::new("/bin/true").status().unwrap().success());

@@ -203,6 +203,11 @@ impl Certificate {
         Ok(Self { name: name.into(), plain, stapled, private, names, kind, held_back, issuer, files, usage })
     }
 
+    /// Its private key.
+    pub(crate) fn private_key(&self) -> &PrivateKeyDer<'static> {
+        &self.private
+    }
+
     /// The certificate itself, in DER.
     pub fn der(&self) -> &[u8] {
         self.plain.cert.first().map_or(&[], |first| first.as_ref())

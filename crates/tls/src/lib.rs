@@ -2,6 +2,7 @@
 //! that they are chosen by, and what configurations ask of either side. Must never open a file or a connection, nor read a
 //! clock but the one that certificates are judged by.
 
+pub mod account;
 pub mod capture;
 pub mod certificate;
 pub mod client;
@@ -13,6 +14,7 @@ pub mod facts;
 pub mod failure;
 pub mod faults;
 pub mod fingerprint;
+pub mod issue;
 pub mod names;
 pub mod ocsp;
 pub mod openssl;

@@ -2,6 +2,7 @@
 //! they are. Must never speak with a client.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::pki_types::UnixTime;
@@ -67,7 +68,21 @@ pub struct Server {
     ticketer: Option<Arc<dyn ProducesTickets>>,
     sessions: Arc<dyn StoresServerSessions>,
     wanted: Arc<Wanted>,
+    proofs: Proofs,
 }
+
+type Proof = (Arc<Certificate>, Arc<ServerConfig>);
+
+/// Certificates that prove names in handshakes (RFC 8737), by name.
+#[derive(Default)]
+struct Proofs {
+    /// Spares handshakes the lock while there are none.
+    are_there: AtomicBool,
+    all: RwLock<HashMap<Box<str>, Proof>>,
+}
+
+/// The protocol of such a handshake.
+pub const PROOF_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// What clients can get: exchanged as a whole.
 struct Offered {
@@ -149,7 +164,15 @@ impl Server {
             })
             .collect();
         let offered = RwLock::new(Arc::new(Offered::new(entries?)));
-        Ok(Self { offered, is_strict, resumption, ticketer, sessions, wanted: Arc::default() })
+        Ok(Self {
+            offered,
+            is_strict,
+            resumption,
+            ticketer,
+            sessions,
+            wanted: Arc::default(),
+            proofs: Proofs::default(),
+        })
     }
 
     /// The same, with what is kept of handshakes.
@@ -206,8 +229,56 @@ impl Server {
         Ok(replaced)
     }
 
+    /// Shows a certificate to clients that ask for a proof of that name, or none any more (RFC 8737, section 3).
+    ///
+    /// # Errors
+    /// What rustls does not take.
+    pub fn prove(&self, name: &str, certificate: Option<&Arc<Certificate>>) -> Result<(), String> {
+        let made = certificate.map(|certificate| {
+            let provider = Algorithms::default().provider();
+            let builder = ServerConfig::builder_with_provider(provider)
+                .with_protocol_versions(&Algorithms::default().protocol_versions())
+                .map_err(|error| error.to_string())?;
+            let resolver = Arc::new(Chosen(Arc::clone(certificate), None));
+            let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+            config.alpn_protocols = vec![PROOF_PROTOCOL.to_vec()];
+            config.enable_secret_extraction = true;
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            Ok::<_, String>((Arc::clone(certificate), Arc::new(config)))
+        });
+        let mut all = self.proofs.all.write().unwrap_or_else(PoisonError::into_inner);
+        match made.transpose()? {
+            Some(made) => drop(all.insert(name.to_ascii_lowercase().into(), made)),
+            None => drop(all.remove(&*name.to_ascii_lowercase())),
+        }
+        self.proofs.are_there.store(!all.is_empty(), Ordering::Release);
+        Ok(())
+    }
+
+    /// What a client gets that asks for a proof and nothing else.
+    fn proof(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
+        if !self.proofs.are_there.load(Ordering::Acquire) || hello.first_protocol() != Some(PROOF_PROTOCOL) {
+            return None;
+        }
+        let name = hello.server_name()?;
+        let text = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+        let all = self.proofs.all.read().unwrap_or_else(PoisonError::into_inner);
+        let (certificate, config) = all.get(&*text)?;
+        Some(Choice {
+            config: Arc::clone(config),
+            certificate: Arc::clone(certificate),
+            name: Some(name.into()),
+            capture: 0,
+            judge: None,
+            authorities: None,
+        })
+    }
+
     /// What a client gets by its hello. `None`: nothing.
     pub(crate) fn choose(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
+        if let Some(proof) = self.proof(hello) {
+            return Some(proof);
+        }
         let name = hello.server_name();
         let text = name.and_then(|name| std::str::from_utf8(name).ok());
         let offered = self.offered();

@@ -107,6 +107,27 @@ pub fn fingerprint(der: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
+/// From when until when a certificate is valid, in seconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// Its first second.
+    pub not_before: i64,
+    /// Its last one.
+    pub not_after: i64,
+}
+
+/// When a certificate is valid. `None`: it cannot be read.
+pub fn validity(der: &[u8]) -> Option<Validity> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let validity = certificate.validity();
+    Some(Validity { not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
+}
+
+/// Whether a certificate names its own subject as its issuer.
+pub fn is_self_issued(der: &[u8]) -> bool {
+    X509Certificate::from_der(der).is_ok_and(|(_, one)| one.subject().as_raw() == one.issuer().as_raw())
+}
+
 /// What is told of a certificate. `None`: it cannot be read.
 pub fn details(der: &[u8]) -> Option<Details> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;

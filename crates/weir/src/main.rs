@@ -1,5 +1,6 @@
 //! The Weir load balancer: the program. Reads its arguments, and hands over to what they ask for.
 
+mod acme;
 mod arguments;
 mod background;
 mod demo;

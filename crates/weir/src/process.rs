@@ -12,10 +12,12 @@ use crate::rights::{self, Rights};
 use crate::serve::{self, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
 use crate::worker::Master;
-use crate::{background, dump, files, host, libraries};
+use crate::{acme, background, dump, files, host, libraries};
+use rt::Folder;
 use rt::process::NullDevice;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs the configuration that the command line names, or checks it.
 #[must_use]
@@ -89,7 +91,8 @@ fn launch(
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
     let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
-    let Prepared { program, spec, sources: _, mut environment, threads, rights, live, saved, counts } = prepared;
+    let Prepared { mut program, spec, sources: _, mut environment, threads, rights, live, saved, counts } = prepared;
+    let folder = acme::prepare(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     // The master of a worker has gone to the background already, and its number is the service's.
@@ -109,7 +112,7 @@ fn launch(
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
     let starts_programs = spec.global.checks.programs && rights.fork_wanted;
-    let last_step = Some(last_step(rights, starts_programs, null));
+    let last_step = Some(last_step(rights, folder.clone(), starts_programs, null));
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
@@ -129,6 +132,7 @@ fn launch(
         last_step,
         companion: None,
         ends_gently: false,
+        acme_folder: folder,
     };
     serve::serve(service, messages)
 }
@@ -183,9 +187,9 @@ fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &
 }
 
 /// What is done when all is open, and no worker runs yet.
-fn last_step(rights: Rights, starts_programs: bool, null: Option<NullDevice>) -> LastStep {
+fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool, null: Option<NullDevice>) -> LastStep {
     Box::new(move |starter, messages| {
-        rights::give_up(&rights, messages)?;
+        rights::give_up(&rights, folder.as_deref(), messages)?;
         if starts_programs && let Err(error) = rt::program::guard() {
             let reason = files::reason(&error);
             messages.warning(&format!("Programs that check servers go on if this process is killed : {reason}"));

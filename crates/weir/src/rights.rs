@@ -7,6 +7,7 @@ use crate::messages::{Messages, Refused};
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};
+use rt::Folder;
 use rt::confine::{Extent, Needs, confine};
 use rt::rights::{self, Capability};
 use std::io;
@@ -81,11 +82,11 @@ const fn capability(written: spec::Capability) -> Capability {
     }
 }
 
-/// Gives up what is to be given up. Call it when everything is bound and written, and no thread has been started.
+/// Gives up what is to be given up; files of `folder` may be written still. Call it when everything is bound and written, and no thread has been started.
 ///
 /// # Errors
 /// When a step fails; which one has been said. The process must not serve then.
-pub fn give_up(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> {
+pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
     // The rules of local time are read once, and they lie outside of the jail.
     let _ = rt::local_offset(0);
     let was_superuser = rt::process::is_superuser();
@@ -112,7 +113,7 @@ pub fn give_up(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> 
         None => {}
     }
     set_dumpable(rights, messages);
-    forbid_the_rest(rights, messages)
+    forbid_the_rest(rights, folder, messages)
 }
 
 /// HAProxy's warning about a start with all privileges that are kept.
@@ -172,7 +173,7 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
 
 /// Forbids the process what serving does not need: with `confine auto` what costs nothing while it serves, with `confine
 /// strict` all of it, or nothing is served.
-fn forbid_the_rest(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> {
+fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
     let extent = match rights.confine {
         Confinement::Off => return Ok(()),
         Confinement::Auto => Extent::Free,
@@ -180,7 +181,8 @@ fn forbid_the_rest(rights: &Rights, messages: &mut Messages) -> Result<(), Refus
     };
     let needs =
         Needs { programs: rights.fork_wanted, gains: rights.setuid_wanted, files: rights.dumpable == Some(true) };
-    let done = confine(needs, extent);
+    let written: Vec<_> = folder.into_iter().map(Folder::descriptor).collect();
+    let done = confine(needs, extent, &written);
     let mut measures = vec![("programs that gain rights", done.gains), ("changes of the file system", done.files)];
     if extent == Extent::Whole || done.calls.is_some() {
         measures.push(("system calls that serving does not need", done.calls));

@@ -19,8 +19,8 @@ use engine::worker::Process;
 use live::Live;
 use live::counters::Kept;
 use policy::program::Program;
-use rt::WorkerId;
 use rt::process::StarterWaits;
+use rt::{Folder, WorkerId};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -69,6 +69,8 @@ pub struct Service {
     pub companion: Option<Companion>,
     /// SIGINT and SIGTERM end the service with status 0 instead of ending the process by the signal.
     pub ends_gently: bool,
+    /// Where certificates are kept that are obtained.
+    pub acme_folder: Option<Arc<Folder>>,
 }
 
 /// Serves until a signal ends it.
@@ -97,6 +99,9 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     shared.generation().know_specification(written);
     service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
     control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
+    if let Some(folder) = service.acme_folder {
+        shared.acme.keep_in(folder);
+    }
     let shared = Arc::new(shared);
     shared.know_sockets(Sockets::of(
         sockets.iter().map(|one| (one.frontend, &one.socket)),

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows a socket, a clock, TLS, a proxy or a log. No input may panic, and every loop is bounded by its input.
 
+pub mod acme;
 pub mod client_hello;
 pub mod client_ip;
 pub mod date;

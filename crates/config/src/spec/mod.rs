@@ -1,6 +1,7 @@
 //! What a configuration says, as plain comparable data: names are not resolved, nothing is opened, `defaults` are
 //! already merged into each proxy. Must never hold anything that runs.
 
+mod acme;
 mod address;
 mod balance;
 mod bind;
@@ -38,6 +39,7 @@ mod tls;
 mod tokens;
 mod userlist;
 
+pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
@@ -112,6 +114,8 @@ pub struct Spec {
 pub struct SectionsSpec {
     /// `crt-store`.
     pub crt_stores: Vec<CrtStoreSpec>,
+    /// `acme`.
+    pub acme: Vec<AcmeSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `log-profile`.

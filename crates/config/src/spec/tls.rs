@@ -1,6 +1,6 @@
 //! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
 
-use super::certificate::{CertificateSource, ExtraFilesSpec};
+use super::{CertificateSource, ExtraFilesSpec, GlobalAcmeSpec};
 use crate::span::{Span, Spanned};
 
 /// Versions of TLS and its forerunner.
@@ -86,6 +86,8 @@ pub struct BindTlsSpec {
     pub common: TlsSpec,
     /// `crt`, `default-crt` and `crt-list` in their order, which says what the first certificate is.
     pub sources: Vec<(CertificateSource, Spanned<String>)>,
+    /// `acme`: names of certificates that are obtained, a list for each; Weir's own.
+    pub acme: Vec<Spanned<Vec<String>>>,
     /// `strict-sni`, `no-strict-sni`.
     pub strict_sni: Option<bool>,
     /// `verify`.
@@ -164,6 +166,8 @@ pub struct GlobalTlsSpec {
     pub servers: TlsSpec,
     /// Both behind each line that changes one of them, in their order: what counts for a line is what stands above it.
     pub history: Vec<Spanned<TlsDefaults>>,
+    /// ACME.
+    pub acme: GlobalAcmeSpec,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
     /// `tune.ssl.keylog`.

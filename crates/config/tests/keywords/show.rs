@@ -70,7 +70,9 @@ pub fn spec(spec: &Spec) -> String {
         resolvers: asked,
         peers: shared,
         crt_stores,
+        acme,
     } = &spec.sections;
+    acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
     for MailersSpec { span, name, servers, timeout } in mailers {
         let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();

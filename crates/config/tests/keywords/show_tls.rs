@@ -15,10 +15,11 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
         ssl, strict_sni, no_ca_names, prefer_client_ciphers, generates, ca_sign_pass,
-    } but { common, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file });
+    } but { common, acme, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file });
     field(out, "crt", &values(tls, CertificateSource::Certificate), &Vec::new());
     field(out, "crt_list", &values(tls, CertificateSource::List), &Vec::new());
     field(out, "default_crt", &values(tls, CertificateSource::Default), &Vec::new());
+    field(out, "acme", &tls.acme.iter().map(|names| &names.value).collect(), &Vec::new());
     for (name, text) in [
         ("ca_verify_file", &tls.ca_verify_file),
         ("crt_ignore_err", &tls.crt_ignore_err),
@@ -103,7 +104,7 @@ pub fn used(lines: &[UsedCertificateSpec], out: &mut String) {
 /// What the `global` section says about all lines.
 pub fn global(tls: &GlobalTlsSpec, out: &mut String) {
     changed!(out, tls, GlobalTlsSpec::default(), GlobalTlsSpec {
-        crt_base, ca_base, key_base, trusts_servers, keylog, lifetime, capture_size, extra_files, skips_self_issued,
+        crt_base, ca_base, key_base, acme, trusts_servers, keylog, lifetime, capture_size, extra_files, skips_self_issued,
         passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
     } but { binds, servers, history, issuers_chain });
     field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);

@@ -43,6 +43,12 @@ pub fn complete<'t>(
     Prepared { bytes: bytes.into(), keep, status: None }
 }
 
+/// An answer that consists of a plain text.
+pub fn plain_text(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: text/plain\r\n\r\n{body}").into_bytes()
+}
+
 /// A text that asks for a name and a password (RFC 7617) in the place of what it asks for itself.
 pub fn challenge(text: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
     let name: &[u8] = if proxied { b"proxy-authenticate:" } else { b"www-authenticate:" };

@@ -80,6 +80,41 @@ pub(crate) async fn lookup(
     .await
 }
 
+/// The texts of a name, asked for now by the name servers of a section; none where nobody knows any.
+pub(crate) async fn texts(worker: &Worker, index: usize, name: Name) -> Vec<Vec<u8>> {
+    let found = Arc::new(Mutex::new((None, None::<Waker>)));
+    let (filler, number) = (Arc::clone(&found), index % worker.process.workers());
+    let job = move |worker: &Rc<Worker>| {
+        let section = worker.sections.borrow().get(&index).cloned();
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            let texts = match section {
+                Some(section) => section.texts(&name).await,
+                None => Vec::new(),
+            };
+            let waker = {
+                let mut filled = filler.lock().unwrap_or_else(PoisonError::into_inner);
+                filled.0 = Some(texts);
+                filled.1.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        });
+    };
+    rt::post(number as rt::WorkerId, Box::new(move || crate::on_worker(job)));
+    std::future::poll_fn(|cx| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        match found.0.take() {
+            Some(texts) => Poll::Ready(texts),
+            None => {
+                found.1 = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
 impl Section {
     /// The address of a name: the one that is known for no longer than `hold valid`, or a new one if it may be asked for.
     async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool, asked: bool) -> Option<IpAddr> {

@@ -13,7 +13,7 @@ mod services;
 mod stream;
 
 pub use counters::{Count, Counts};
-pub(crate) use lookup::lookup;
+pub(crate) use lookup::{lookup, texts};
 
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -183,6 +183,18 @@ impl Section {
         Err(failure)
     }
 
+    /// The texts of a name, in one round of questions after the other.
+    pub(super) async fn texts(&self, name: &Name) -> Vec<Vec<u8>> {
+        for _ in 0..self.written().retries.max(1) {
+            match self.ask(name, Kind::Txt, rt::now() + self.written().retry).await {
+                Ok((found, _)) => return found.texts,
+                Err(Failure::Timeout) => {}
+                Err(_) => break,
+            }
+        }
+        Vec::new()
+    }
+
     /// Asks all name servers at once.
     async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(Found, usize), Failure> {
         let round = Rc::new(Round::new(name.clone(), kind));

@@ -2,9 +2,10 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, Limits, Scan, UnreadBody};
+use conn::h1::{self, Limits, Scan, UnreadBody, prepared};
 use expression::record::Origin;
 use policy::program::{Global, Proxy};
+use policy::rule::Reply;
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
@@ -98,6 +99,9 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     }
     if is_monitor(session.proxy(), &facts) {
         return rt::boxed(monitor(session, client, facts, body)).await;
+    }
+    if let Some(text) = proof(session, &facts) {
+        return rt::boxed(reply_unread(session, client, facts, Answer::new(200, Some(text)), body)).await;
     }
     conclude::log_step(session, &facts, Origin::Request);
     dispatch::dispatch(session, client, facts, body).await;
@@ -241,6 +245,20 @@ fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
     let request = &facts.borrow().request;
     let target = if uri.starts_with(b"/") { origin_form(request.target()) } else { request.target() };
     target == &**uri
+}
+
+/// Where servers of ACME look for proofs (RFC 8555, section 8.3).
+const PROOFS: &[u8] = b"/.well-known/acme-challenge/";
+
+/// The answer to a server that looks for a proof of a certificate that Weir keeps itself.
+fn proof(session: &Session, facts: &SharedFacts) -> Option<Reply<'static>> {
+    let acme = &session.worker.process.acme;
+    if !acme.is_asked() {
+        return None;
+    }
+    let facts = facts.borrow();
+    let body = acme.answer(origin_form(facts.request.target()).strip_prefix(PROOFS)?)?;
+    Some(Reply::new(prepared::plain_text(&body)))
 }
 
 /// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).

@@ -10,6 +10,7 @@ mod messages;
 mod world;
 
 mod accepting;
+mod acme;
 mod arrivals;
 mod bodies;
 mod budgets;

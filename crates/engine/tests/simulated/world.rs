@@ -162,6 +162,12 @@ impl Worlds {
         self
     }
 
+    /// The program is changed by this before it is served.
+    pub fn changed_by(mut self, change: fn(&mut Program)) -> Worlds {
+        self.change = Some(change);
+        self
+    }
+
     /// Tasks may panic, and the program is changed into one that makes them.
     pub fn broken_by(mut self, change: fn(&mut Program)) -> Worlds {
         (self.panics_allowed, self.change) = (true, Some(change));

@@ -1,6 +1,7 @@
 //! Turns a specification into a [`Program`]: names become indices, addresses are looked up through a [`Resolver`],
 //! limits are worked out. Must never open anything, and must not repeat what the configuration language checks itself.
 
+mod acme;
 mod added;
 mod address;
 mod backend;
@@ -196,6 +197,7 @@ pub fn compile(
     compiler.tell_of_shared_addresses(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
+    let acme = compiler.acme(spec);
     let http_client = compiler.http_client(&spec.global, &resolvers);
     let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
@@ -221,6 +223,7 @@ pub fn compile(
         log_forwards,
         profiles,
         resolvers,
+        acme,
         http_client,
         peers,
         userlists,
@@ -280,6 +283,8 @@ struct Compiler<'a> {
     guids: listening::Guids,
     /// Certificates that were loaded.
     tls: tls::Store,
+    /// Certificates that are to be obtained.
+    acme: Vec<crate::program::AcmeCertificate>,
     failed: bool,
     /// A server has no address to begin with.
     lacks_address: bool,
@@ -301,6 +306,7 @@ impl<'a> Compiler<'a> {
             out,
             guids,
             tls: tls::Store::default(),
+            acme: Vec::new(),
             failed: false,
             lacks_address: false,
             rings: Vec::new(),

@@ -89,6 +89,10 @@ impl Compiler<'_> {
                 None => failed = true,
             }
         }
+        match self.own_certificates(&written.acme, global) {
+            Some(own) => listed::Listed::add_whole(&mut entries, own, &settings),
+            None => failed = true,
+        }
         for used in used {
             match self.used(used, written, is_http, global, &line) {
                 Some(mut found) => {

@@ -3,6 +3,7 @@
 //! crate [`live`]. Must never hold a socket, a count or text that
 //! still has to be interpreted.
 
+mod acme;
 mod address;
 mod connecting;
 mod errors;
@@ -29,6 +30,7 @@ mod stats_page;
 mod tracking;
 mod userlist;
 
+pub use acme::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept};
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use config::spec::MuxProtocol;
 pub use connecting::{
@@ -83,6 +85,8 @@ pub struct Program {
     pub profiles: Box<[LogProfile]>,
     /// Name servers, by section.
     pub resolvers: Vec<Resolvers>,
+    /// Certificates that are obtained.
+    pub acme: Acme,
     /// What requests of the process itself are sent with.
     pub http_client: HttpClient,
     /// Instances that share stick tables, by section.

@@ -3,12 +3,15 @@
 //! Nothing here may decide when they are given up.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::check;
 
 const CREATE_RULESET: libc::c_long = 444;
+const ADD_RULE: libc::c_long = 445;
 const RESTRICT_SELF: libc::c_long = 446;
+/// A rule about what is beneath a folder.
+const BENEATH: libc::c_int = 1;
 const ASK_VERSION: libc::c_uint = 1;
 
 const EXECUTE: u64 = 1;
@@ -27,9 +30,9 @@ const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
 
 /// Takes from this thread, and those that it starts, the right to write, make or execute any file that it has not
-/// open. Removing files stays: sockets of one's own are removed at the end. The thread must have given up new
-/// privileges.
-pub(crate) fn forbid_changes() -> io::Result<()> {
+/// open. Removing files stays: sockets of one's own are removed at the end. In folders that are `written`, files may be made and
+/// replaced still. The thread must have given up new privileges.
+pub(crate) fn forbid_changes(written: &[BorrowedFd<'_>]) -> io::Result<()> {
     // SAFETY: a version is asked for; no memory is named.
     let version = unsafe { libc::syscall(CREATE_RULESET, std::ptr::null::<u64>(), 0_usize, ASK_VERSION) };
     let version = check(version as libc::c_int)?;
@@ -49,13 +52,31 @@ pub(crate) fn forbid_changes() -> io::Result<()> {
     if version >= 3 {
         rights |= TRUNCATE;
     }
-    // The first version of the structure: one word with the rights that are denied without a rule. There is no rule.
+    // The first version of the structure: one word with the rights that are denied without a rule.
     // SAFETY: the word is valid for the size that is given.
     let rules = unsafe { libc::syscall(CREATE_RULESET, &raw const rights, size_of::<u64>(), 0 as libc::c_uint) };
     let rules = check(rules as libc::c_int)?;
     // SAFETY: the descriptor is new and has no other owner.
     let rules = unsafe { OwnedFd::from_raw_fd(rules) };
+    for folder in written {
+        allow_files(&rules, *folder, rights)?;
+    }
     // SAFETY: no pointers are passed.
     let result = unsafe { libc::syscall(RESTRICT_SELF, rules.as_raw_fd(), 0 as libc::c_uint) };
+    check(result as libc::c_int).map(drop)
+}
+
+/// A rule as the kernel reads it.
+#[repr(C, packed)]
+struct Beneath {
+    allowed: u64,
+    folder: i32,
+}
+
+/// Lets files be made and replaced in a folder, as far as that is among `rights`.
+fn allow_files(rules: &OwnedFd, folder: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
+    let rule = Beneath { allowed: rights & (WRITE_FILE | MAKE_FILE | TRUNCATE), folder: folder.as_raw_fd() };
+    // SAFETY: the rule has the kernel's layout and outlives the call; both descriptors are open.
+    let result = unsafe { libc::syscall(ADD_RULE, rules.as_raw_fd(), BENEATH, &raw const rule, 0 as libc::c_uint) };
     check(result as libc::c_int).map(drop)
 }

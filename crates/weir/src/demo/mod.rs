@@ -78,6 +78,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         last_step: None,
         companion,
         ends_gently: true,
+        acme_folder: None,
     };
     serve::serve(service, messages)
 }

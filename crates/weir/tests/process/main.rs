@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod acme;
 mod balancers;
 mod budget;
 mod check;

@@ -54,6 +54,7 @@ struct Record {
 enum Data {
     Address(IpAddr),
     Alias(Name),
+    Text(Vec<u8>),
     Service(Service),
 }
 
@@ -88,6 +89,8 @@ pub struct Found {
     pub services: Vec<Service>,
     /// Addresses of their hosts, as far as they came along.
     pub additional: Vec<Address>,
+    /// Texts, each of all its parts (RFC 7208, section 3.3).
+    pub texts: Vec<Vec<u8>>,
     /// The name was an alias.
     pub was_alias: bool,
 }
@@ -156,6 +159,7 @@ impl Reader<'_> {
         Ok(Some(match kind {
             1 => Data::Address(IpAddr::from(<[u8; 4]>::try_from(data).map_err(|_| Malformed)?)),
             28 => Data::Address(IpAddr::from(<[u8; 16]>::try_from(data).map_err(|_| Malformed)?)),
+            16 => Data::Text(text(data)?),
             CNAME => Data::Alias(name(begin)?),
             33 => {
                 let [p0, p1, w0, w1, o0, o1, ..] = *data else { return Err(Malformed) };
@@ -169,6 +173,17 @@ impl Reader<'_> {
             _ => return Ok(None),
         }))
     }
+}
+
+/// The parts of a text, each of which begins with its length (RFC 1035, section 3.3.14), as one.
+fn text(mut data: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut text = Vec::with_capacity(data.len());
+    while let Some((length, rest)) = data.split_first() {
+        let (part, behind) = rest.split_at_checked(usize::from(*length)).ok_or(Malformed)?;
+        text.extend_from_slice(part);
+        data = behind;
+    }
+    Ok(text)
 }
 
 /// Reads a message. Bytes behind it do not matter.
@@ -228,6 +243,7 @@ pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
         match (record.data, kind) {
             (Data::Address(ip), Kind::A) if ip.is_ipv4() => push(&mut found.addresses, ip),
             (Data::Address(ip), Kind::Aaaa) if ip.is_ipv6() => push(&mut found.addresses, ip),
+            (Data::Text(text), Kind::Txt) => found.texts.push(text),
             (Data::Service(service), Kind::Srv) => found.services.push(service),
             _ => {}
         }
@@ -241,7 +257,8 @@ pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
             found.additional.push(Address { host: record.name, ip });
         }
     }
-    match (found.addresses.is_empty() && found.services.is_empty(), found.was_alias) {
+    let is_empty = found.addresses.is_empty() && found.services.is_empty() && found.texts.is_empty();
+    match (is_empty, found.was_alias) {
         (false, _) => Ok(found),
         (true, true) => Err(Fault::BrokenAlias),
         (true, false) => Err(Fault::Empty),

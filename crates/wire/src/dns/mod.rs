@@ -22,6 +22,8 @@ pub enum Kind {
     A,
     /// IPv6 addresses.
     Aaaa,
+    /// Texts.
+    Txt,
     /// Services: hosts with ports and weights.
     Srv,
 }
@@ -31,6 +33,7 @@ impl Kind {
     pub const fn number(self) -> u16 {
         match self {
             Self::A => 1,
+            Self::Txt => 16,
             Self::Aaaa => 28,
             Self::Srv => 33,
         }

@@ -10,6 +10,13 @@ use crate::spec::{CertificateSource, VerifyClients};
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::None, "ssl", "", "Speaks TLS.", ssl),
+    supported(
+        Arity::One,
+        "acme",
+        "<domain>[,<domain>...]",
+        "Obtains a certificate for these names; Weir's own keyword.",
+        acme,
+    ),
     not_yet(Arity::None, "allow-0rtt", "", "Accepts early data."),
     supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
     supported(Arity::One, "ca-file", "<file>", "CA certificates that verify clients.", common),
@@ -108,6 +115,15 @@ fn crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
         Ok(path) => context.draft.tls.sources.push((CertificateSource::Certificate, path)),
         Err((span, message)) => context.error(span, message),
     }
+}
+
+fn acme(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'acme' : missing domain names");
+        return;
+    };
+    let names = word.text.split(',').map(str::to_owned).collect();
+    context.draft.tls.acme.push(Spanned::new(names, word.span));
 }
 
 fn crt_list(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -29,7 +29,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Folder of chains that complete certificates without one.",
         certificates::issuers_chain,
     ),
-    not_yet("acme.scheduler", "{ auto | off }", "Whether certificates are renewed on their own."),
+    supported("acme.scheduler", "{ auto | off }", "Whether certificates are renewed on their own.", scheduler),
+    supported(
+        "acme.state-dir",
+        "<directory>",
+        "Where the certificates of \"bind ... acme\" are kept; Weir's own keyword.",
+        state_folder,
+    ),
     not_yet("ocsp-update.disable", "{ on | off }", "Switches OCSP updates off altogether."),
     not_yet("ocsp-update.httpproxy", "<address>[:<port>]", "HTTP proxy for OCSP updates."),
     not_yet("ocsp-update.maxdelay", "<number>", "Longest time between two OCSP updates, in seconds."),
@@ -147,6 +153,29 @@ fn keylog(context: &mut GlobalContext<'_>, line: &Line) {
             let message = format!("'{}' expects either 'on' or 'off' but got '{other}'.", line.keyword());
             context.report.alert(line.span(1), message);
         }
+    }
+}
+
+fn scheduler(context: &mut GlobalContext<'_>, line: &Line) {
+    let what = match line.text(1) {
+        word @ ("auto" | "off") => {
+            context.spec.tls.acme.schedules_nothing = word == "off";
+            return;
+        }
+        "" => "requires an argument",
+        _ => "requires either 'auto' or 'off' argument",
+    };
+    let message = format!("keyword 'acme.scheduler' in 'global' section {what}");
+    context.report.alert(line.span(1), message);
+}
+
+fn state_folder(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, line.keyword()) {
+        return;
+    }
+    match line.text(1) {
+        "" => context.report.alert(line.span(1), "'acme.state-dir' expects a directory path as an argument."),
+        path => context.spec.tls.acme.folder = Some(Spanned::new(path.to_owned(), line.span(1))),
     }
 }
 

@@ -108,7 +108,8 @@ const fn section(
 
 /// The sections.
 pub(crate) static TABLE: &[SectionRow] = &[
-    section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE),
+    section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE)
+        .opened(acme::open, None),
     section("cache", "<name>", "A cache of small responses.", cache::TABLE),
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE).opened(crt_store::open, None),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
@@ -169,6 +170,7 @@ pub(crate) fn read(
     }
     if row.usage.starts_with('<') && line.words.len() < 2 {
         let message = match row.name {
+            "acme" => "section 'acme' requires an ID argument.".to_owned(),
             "cache" => "'cache' expects a <name> argument".to_owned(),
             "fcgi-app" => "'fcgi-app' expects <name> as argument.".to_owned(),
             "ring" => "missing ring name.".to_owned(),

@@ -1,6 +1,7 @@
 //! The runtime API of the process that serves: its opened sockets, what its host tells it, and the tables of its
 //! commands. Must never open anything.
 
+mod acme;
 mod activity;
 mod backends;
 mod certificates;
@@ -64,6 +65,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     variables::TABLE,
     certificates::TABLE,
     http_client::TABLE,
+    acme::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

@@ -21,6 +21,16 @@ pub(super) struct Listed {
 }
 
 impl Listed {
+    /// Adds certificates for all of their names; the first of all entries is a default.
+    pub(super) fn add_whole(entries: &mut Vec<Self>, own: Vec<Arc<Certificate>>, settings: &Arc<Settings>) {
+        for certificate in own {
+            let (names, is_default) = (certificate.names.clone(), entries.is_empty());
+            let row = Row { kind: certificate.kind, names, excluded: Vec::new(), is_default };
+            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings) };
+            entries.push(Self { entry, is_first: true });
+        }
+    }
+
     /// Makes it a default.
     pub(super) fn mark_default(&mut self) {
         self.entry.row.is_default = true;

@@ -56,6 +56,11 @@ impl Found {
 }
 
 impl Store {
+    /// The certificate of that name, where it was loaded and can be shown.
+    pub(crate) fn usable(&self, name: &str) -> Option<Arc<Certificate>> {
+        self.certificates.get(name)?.certificate.clone().ok()
+    }
+
     /// A certificate is there without a file.
     pub(crate) fn know(&mut self, certificate: Arc<Certificate>) {
         let loaded = Loaded {

@@ -1,0 +1,112 @@
+//! Certificates from ACME servers (configuration manual, section 12.8; RFC 8555): when one is renewed, and how each of them
+//! stands. Must never hold a key longer than it takes to make a certificate of it.
+
+mod dialogue;
+mod order;
+mod proof;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::moment::WallTime;
+use config::diagnostic::Severity;
+use config::spec::LogLevel;
+use policy::program::AcmeCertificate;
+use tls::x509;
+
+use crate::acme_state::State;
+use crate::certificates::used;
+use crate::worker::Worker;
+
+/// Between two looks at all certificates.
+const LOOK: Duration = Duration::from_secs(12 * 3600);
+
+/// Begins to look after certificates, on the first worker alone.
+pub fn start(worker: &Rc<Worker>) {
+    if worker.id == 0 && !worker.generation().program.acme.certificates.is_empty() {
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, schedule(Rc::clone(worker)));
+    }
+}
+
+/// Says something in the log of the process, as HAProxy does.
+fn say(worker: &Worker, level: LogLevel, name: &str, text: &str) {
+    worker.logger.message(None, level, &format!("acme: {name}: {text}"));
+}
+
+/// Renews certificates when they are due or ordered, until the process stops.
+async fn schedule(worker: Rc<Worker>) {
+    let registry = &worker.process.acme;
+    // Certificates of many hosts that were started at the same time are not due at the same time.
+    let jitter = rt::random();
+    loop {
+        let generation = worker.generation();
+        let acme = &generation.program.acme;
+        let certificates = used(&generation.program);
+        let mut next = LOOK;
+        for own in &acme.certificates {
+            let der = certificates.get(&*own.name).map(|certificate| certificate.der());
+            let standing = registry.standing(&own.name);
+            if standing.state == State::Running {
+                continue;
+            }
+            let due = der.and_then(|der| due(own, der, jitter));
+            registry.set_due(&own.name, due.filter(|_| acme.schedules));
+            let left = match due {
+                _ if standing.is_ordered => Duration::ZERO,
+                Some(due) if acme.schedules => until(due, rt::wall()).max(standing.paused_until(rt::now())),
+                _ => continue,
+            };
+            if left.is_zero() {
+                begin(&worker, own);
+            } else {
+                next = next.min(left);
+            }
+        }
+        drop(generation);
+        registry.wait(next).await;
+        if worker.process.is_stopping() {
+            return;
+        }
+    }
+}
+
+/// Starts to obtain a certificate.
+fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
+    let (worker, own) = (Rc::clone(worker), own.clone());
+    worker.process.acme.begin(&own.name);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        say(&worker, LogLevel::Notice, &own.name, "Starting update of the certificate.");
+        let outcome = order::obtain(&worker, &own).await;
+        match &outcome {
+            Ok(()) => say(&worker, LogLevel::Notice, &own.name, "Successful update of the certificate."),
+            Err(why) => {
+                let text = format!("{why} Aborting.");
+                say(&worker, LogLevel::Notice, &own.name, &text);
+                worker.process.host.say(Severity::Warning, &format!("acme: {}: {text}", own.name));
+            }
+        }
+        worker.process.acme.end(&own.name, outcome.is_ok(), rt::now());
+    });
+}
+
+/// When a certificate is to be renewed. Those that nobody but their owner has signed are temporary: at once. `None`: it cannot
+/// be read.
+fn due(own: &AcmeCertificate, der: &[u8], jitter: u64) -> Option<WallTime> {
+    let validity = x509::validity(der)?;
+    if x509::is_self_issued(der) {
+        return Some(WallTime { seconds: validity.not_before, nanos: 0 });
+    }
+    let life = validity.not_after - validity.not_before;
+    let before = match own.kept {
+        // A third of its life, and up to a tenth of that earlier.
+        Some(_) => life / 3 + i64::try_from(jitter % u64::try_from(life / 30).unwrap_or(1).max(1)).unwrap_or(0),
+        // As the manual says.
+        None => life / 12,
+    };
+    Some(WallTime { seconds: validity.not_after - before, nanos: 0 })
+}
+
+/// Nothing where that is over.
+fn until(due: WallTime, now: WallTime) -> Duration {
+    u64::try_from(due.seconds - now.seconds).map_or(Duration::ZERO, Duration::from_secs)
+}

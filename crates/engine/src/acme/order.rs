@@ -1,0 +1,162 @@
+//! One certificate: it is ordered, its names are proved, it is fetched and put in the place of the former one. Must never
+//! replace a certificate by one that is not for its names.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::program::{AcmeCertificate, AcmeSection};
+use tls::account::base64url;
+use tls::certificate::Certificate;
+use tls::issue::Key;
+use wire::acme::{self, Authorization, Order, Status};
+
+use super::dialogue::{Dialogue, Reason, retry_after};
+use super::proof::{Proofs, ready};
+use crate::certificates::{replace, used};
+use crate::worker::Worker;
+
+/// Looks at something that the server is at work on.
+const LOOKS: usize = 60;
+/// Between two of them, unless the server says otherwise.
+const USUAL_PAUSE: Duration = Duration::from_secs(3);
+/// However much longer it says.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Obtains a certificate, and puts it in its place.
+pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result<(), Reason> {
+    let generation = worker.generation();
+    let section = generation.program.acme.sections.get(own.section).ok_or("there is no such section")?.clone();
+    drop(generation);
+    let mut dialogue = Dialogue::begin(worker, &own.name, &section).await?;
+    let payload = acme::new_order(&own.domains, &own.ips, section.profile.as_deref());
+    let new_order = dialogue.new_order();
+    let answer = dialogue.post(&new_order, &payload, "requesting an order").await?;
+    let url = answer.head.first(b"location").and_then(|url| std::str::from_utf8(url).ok());
+    let url = url.ok_or("the server names no order")?.to_owned();
+    let order = acme::order(&answer.body).ok_or("invalid order")?;
+    let mut proofs = Proofs::new(worker, own, &section);
+    prove(&mut dialogue, &order, &mut proofs, own, &section).await?;
+    let order = wait(&mut dialogue, &url, order, Status::Ready).await?;
+    drop(proofs);
+    let key = key(worker, own, &section).await?;
+    let request = base64url(&key.request(&own.domains, &own.ips)?);
+    let answer = dialogue.post(&order.finalize, &acme::finalize(&request), "finalizing the order").await?;
+    let order = acme::order(&answer.body).ok_or("invalid order")?;
+    let order = wait(&mut dialogue, &url, order, Status::Valid).await?;
+    let from = order.certificate.ok_or("the order has no certificate")?;
+    let answer = dialogue.get(&from, "getting the certificate").await?;
+    let text = [key.to_pem().as_bytes(), &answer.body].concat();
+    install(worker, own, &text)?;
+    keep(worker, own, text).await
+}
+
+/// Proves what is not proved yet.
+async fn prove(
+    dialogue: &mut Dialogue<'_>,
+    order: &Order,
+    proofs: &mut Proofs<'_>,
+    own: &AcmeCertificate,
+    section: &AcmeSection,
+) -> Result<(), Reason> {
+    let kind = proofs.kind();
+    let mut open = Vec::new();
+    for url in &order.authorizations {
+        let answer = dialogue.get(url, "getting an authorization").await?;
+        let found = acme::authorization(&answer.body).ok_or("invalid authorization")?;
+        match found.status {
+            Status::Valid => continue,
+            Status::Pending => {}
+            _ => return Err(failed(&found)),
+        }
+        // Names come back from the server: those that were not asked for are not proved.
+        let is_own = own.domains.iter().any(|domain| domain.trim_start_matches("*.") == found.identifier)
+            || found.identifier.parse().is_ok_and(|ip| own.ips.contains(&ip));
+        let challenge = found.challenges.iter().find(|challenge| challenge.kind == kind);
+        let (true, Some(challenge)) = (is_own, challenge) else {
+            return Err(format!("the server offers no {kind} for '{}'", found.identifier));
+        };
+        proofs.offer(&found.identifier, challenge, dialogue.key())?;
+        open.push((url, challenge.url.clone(), found.identifier.clone()));
+    }
+    let names: Vec<Box<str>> = open.iter().map(|(_, _, name)| name.as_str().into()).collect();
+    ready(proofs, own, section, &names).await?;
+    for (_, challenge, _) in &open {
+        dialogue.post(challenge, "{}", "requesting a challenge").await?;
+    }
+    for (url, _, _) in open {
+        for look in 0.. {
+            let answer = dialogue.get(url, "getting an authorization").await?;
+            let found = acme::authorization(&answer.body).ok_or("invalid authorization")?;
+            match found.status {
+                Status::Valid => break,
+                Status::Invalid => return Err(failed(&found)),
+                _ if look >= LOOKS => return Err(format!("'{}' was not validated in time", found.identifier)),
+                _ => {
+                    rt::sleep(retry_after(&answer).unwrap_or(USUAL_PAUSE).clamp(Duration::from_secs(1), LONGEST_PAUSE))
+                        .await
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failed(found: &Authorization) -> Reason {
+    let problem = found.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+    match problem {
+        Some(problem) => format!("challenge error: {problem} (HTTP status code 200)"),
+        None => format!("challenge error: the authorization of '{}' is not valid", found.identifier),
+    }
+}
+
+/// Waits until an order stands so.
+async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: Status) -> Result<Order, Reason> {
+    for _ in 0..LOOKS {
+        match order.status {
+            status if status == wanted || status == Status::Valid => return Ok(order),
+            Status::Invalid => {
+                let why = order.error.map_or_else(String::new, |problem| format!(": {problem}"));
+                return Err(format!("the order is invalid{why}"));
+            }
+            _ => {}
+        }
+        let answer = dialogue.get(url, "getting the order").await?;
+        let next = acme::order(&answer.body).ok_or("invalid order")?;
+        if next.status == order.status {
+            let pause = retry_after(&answer).unwrap_or(USUAL_PAUSE);
+            rt::sleep(pause.clamp(Duration::from_secs(1), LONGEST_PAUSE)).await;
+        }
+        order = next;
+    }
+    Err("the order was not fulfilled in time".to_owned())
+}
+
+/// The key of the new certificate; a fresh one is made by a thread that may take its time.
+async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<Key, Reason> {
+    let former = used(&worker.generation().program).remove(&*own.name);
+    if let Some(former) = former.filter(|_| section.reuses_key) {
+        return Key::of(&former);
+    }
+    let kind = section.key_kind;
+    worker.process.helpers.run(move || Key::generate(kind)).await.ok_or("no thread to make a key")?
+}
+
+/// Puts the certificate in the place of the former one, as `commit ssl cert` does.
+fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
+    let certificate = Certificate::read(&own.name, text, None).map_err(|error| error.sentence(&own.name))?;
+    let mut wanted = own.domains.iter();
+    if let Some(domain) = wanted.find(|domain| !certificate.names.contains(domain)) {
+        return Err(format!("the certificate is not for '{domain}'"));
+    }
+    replace(&worker.generation().program, &Arc::new(certificate)).map(drop)
+}
+
+/// Writes a certificate that Weir keeps itself.
+async fn keep(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
+    let (Some(kept), Some(folder)) = (&own.kept, worker.process.acme.folder()) else { return Ok(()) };
+    let (file, folder) = (kept.file.to_string(), Arc::clone(folder));
+    let written = worker.process.helpers.run(move || folder.write(&file, &text, (None, None))).await;
+    let written = written.ok_or("no thread to write the certificate")?;
+    written.map_err(|error| format!("the certificate is used, but cannot be written: {error}"))
+}

@@ -1,0 +1,165 @@
+//! Proofs of names while a server looks for them (RFC 8555, section 8; RFC 8737): tokens in maps and answers, certificates of
+//! handshakes, records that others set. What was put somewhere is taken away when a [`Proofs`] is dropped. Must never ask a
+//! server of ACME.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::spec::LogLevel;
+use expression::pattern::{ListName, Which};
+use policy::program::{AcmeCertificate, AcmeSection, Challenge};
+use tls::account::{AccountKey, base64url, sha256};
+use tls::issue::proof;
+use wire::dns::Name;
+
+use super::dialogue::Reason;
+use super::say;
+use crate::certificates::offer_proof;
+use crate::resolve::texts;
+use crate::worker::Worker;
+
+/// The section of name servers that is asked for records (configuration manual, "challenge-ready").
+const RESOLVERS: &str = "default";
+
+/// What is offered for one certificate.
+pub(super) struct Proofs<'a> {
+    worker: &'a Rc<Worker>,
+    own: &'a AcmeCertificate,
+    section: &'a AcmeSection,
+    /// Tokens or domains that were offered.
+    offered: Vec<String>,
+    /// Records, by domain, and what they have to be; `None`: that is the operator's.
+    records: Vec<(String, Option<String>)>,
+}
+
+impl<'a> Proofs<'a> {
+    pub(super) fn new(worker: &'a Rc<Worker>, own: &'a AcmeCertificate, section: &'a AcmeSection) -> Self {
+        Self { worker, own, section, offered: Vec::new(), records: Vec::new() }
+    }
+
+    fn challenge(&self) -> Challenge {
+        self.own.kept.as_ref().map_or(self.section.challenge, |kept| kept.challenge)
+    }
+
+    /// What the server calls it.
+    pub(super) fn kind(&self) -> &'static str {
+        self.challenge().name()
+    }
+
+    /// Makes the proof of a name ready.
+    pub(super) fn offer(
+        &mut self,
+        name: &str,
+        challenge: &wire::acme::Challenge,
+        key: &AccountKey,
+    ) -> Result<(), Reason> {
+        let (token, thumbprint) = (challenge.token.as_str(), key.thumbprint());
+        let authorization = format!("{token}.{thumbprint}");
+        match self.challenge() {
+            Challenge::Http01 => {
+                if let Some(map) = &self.section.map {
+                    self.offered.push(token.to_owned());
+                    self.with_map(map, |change| change.add(None, token.as_bytes(), thumbprint.as_bytes()).is_ok());
+                }
+            }
+            Challenge::OwnHttp01 => {
+                self.offered.push(token.to_owned());
+                self.worker.process.acme.add_token(token, &authorization);
+            }
+            Challenge::TlsAlpn01 => {
+                let certificate = Arc::new(proof(name, &sha256(authorization.as_bytes()))?);
+                self.offered.push(name.to_owned());
+                offer_proof(&self.worker.generation().program, name, Some(&certificate))?;
+            }
+            Challenge::Dns01 => {
+                let record = base64url(&sha256(authorization.as_bytes()));
+                let text = format!("dns-01 requires to set the \"_acme-challenge.{name}\" TXT record to \"{record}\"");
+                say(self.worker, LogLevel::Notice, &self.own.name, &text);
+                self.records.push((format!("_acme-challenge.{name}"), Some(record)));
+            }
+            Challenge::DnsPersist01 => self.records.push((format!("_validation-persist.{name}"), None)),
+        }
+        Ok(())
+    }
+
+    fn with_map(&self, map: &str, change: impl FnOnce(&mut expression::pattern::Change) -> bool) {
+        let generation = self.worker.generation();
+        let list = generation.program.lists.find(ListName::parse(map).reference());
+        if let Some(state) = list.and_then(|list| generation.lists.get(list)) {
+            state.write(|own, _| change(own));
+        }
+    }
+
+    /// Whether every record is there and as it has to be.
+    async fn are_resolved(&self) -> bool {
+        let program = Arc::clone(&self.worker.generation().program);
+        let Some(section) = program.resolvers.iter().position(|section| &*section.name == RESOLVERS) else {
+            return false;
+        };
+        for (name, expected) in &self.records {
+            let Some(name) = Name::parse(name) else { return false };
+            let found = texts(self.worker, section, name).await;
+            let is_right = match expected {
+                None => !found.is_empty(),
+                Some(expected) => found.iter().any(|text| text == expected.as_bytes()),
+            };
+            if !is_right {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Proofs<'_> {
+    fn drop(&mut self) {
+        for offered in &self.offered {
+            match self.challenge() {
+                Challenge::Http01 => {
+                    if let Some(map) = &self.section.map {
+                        self.with_map(map, |change| change.remove(Which::Key(offered.as_bytes()), &mut Vec::new()));
+                    }
+                }
+                Challenge::OwnHttp01 => self.worker.process.acme.remove_token(offered),
+                Challenge::TlsAlpn01 => {
+                    // Nothing is made where something is taken away.
+                    let _ = offer_proof(&self.worker.generation().program, offered, None);
+                }
+                Challenge::Dns01 | Challenge::DnsPersist01 => {}
+            }
+        }
+    }
+}
+
+/// Waits until the server may look (configuration manual, "challenge-ready").
+pub(super) async fn ready(
+    proofs: &Proofs<'_>,
+    own: &AcmeCertificate,
+    section: &AcmeSection,
+    names: &[Box<str>],
+) -> Result<(), Reason> {
+    let challenge = proofs.challenge();
+    if !matches!(challenge, Challenge::Dns01 | Challenge::DnsPersist01) || names.is_empty() {
+        return Ok(());
+    }
+    // A record that stays is mostly there already.
+    if challenge == Challenge::DnsPersist01 && proofs.are_resolved().await {
+        return Ok(());
+    }
+    if section.ready.cli {
+        proofs.worker.process.acme.records(&own.name, names).await;
+    }
+    if section.ready.delay {
+        rt::sleep(section.dns_delay).await;
+    }
+    if section.ready.dns {
+        let last = rt::now() + section.dns_timeout;
+        while !proofs.are_resolved().await {
+            if rt::now() + section.dns_delay > last {
+                return Err("the TXT records were not found in time".to_owned());
+            }
+            rt::sleep(section.dns_delay).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! Certificates from ACME servers: `acme` sections and `acme` on `bind` lines. Accounts' keys are read where they are there;
+//! keys that are not are made by the caller, at a start alone. Must never ask a server.
+
+use super::Compiler;
+use super::tls::located;
+use crate::program::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept};
+use config::diagnostic::{Diagnostic, Form};
+use config::span::{Span, Spanned};
+use config::spec::{
+    AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, AddressSpec, GlobalSpec, GlobalTlsSpec, Mode, PortSpec, ProxySpec,
+    Spec,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tls::account::{AccountKey, Binding, MacAlgorithm};
+use tls::certificate::Certificate;
+use tls::issue::{Key, KeyKind};
+
+/// The section that `bind ... acme` uses.
+const OWN: &str = "default";
+/// The server that it asks unless the section is written.
+const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// Where its certificates are kept unless `acme.state-dir` is written.
+const FOLDER: &str = "/var/lib/weir/acme";
+
+impl Compiler<'_> {
+    /// The certificates of `bind ... acme`. `None`: what is wrong with one has been told.
+    pub(super) fn own_certificates(
+        &mut self,
+        written: &[Spanned<Vec<String>>],
+        global: &GlobalTlsSpec,
+    ) -> Option<Vec<Arc<Certificate>>> {
+        let all: Vec<_> = written.iter().map(|names| self.own_certificate(names, global)).collect();
+        all.into_iter().collect()
+    }
+
+    /// The certificate of `bind ... acme`: what was obtained before, else a temporary one. `None`: what is wrong has been told.
+    fn own_certificate(&mut self, written: &Spanned<Vec<String>>, global: &GlobalTlsSpec) -> Option<Arc<Certificate>> {
+        let mut certificate =
+            AcmeCertificate { name: "".into(), section: 0, domains: Vec::new(), ips: Vec::new(), kept: None };
+        for word in &written.value {
+            match word.parse() {
+                Ok(ip) => certificate.ips.push(ip),
+                Err(_) if word.starts_with("*.") => {
+                    let why = "wildcards are proved by DNS, which takes an 'acme' section and a 'crt-store'";
+                    self.alert(
+                        written.span,
+                        Form::Parsing,
+                        format!("'acme' : '{word}' cannot be obtained here: {why}."),
+                    );
+                    return None;
+                }
+                Err(_) if is_domain(word) => certificate.domains.push(word.to_ascii_lowercase().into()),
+                Err(_) => {
+                    self.alert(written.span, Form::Parsing, format!("'acme' : '{word}' is no domain name."));
+                    return None;
+                }
+            }
+        }
+        let first = written.value.first()?.to_ascii_lowercase().replace(':', "_");
+        let file = format!("{first}.pem");
+        let name = format!("{}/{file}", folder(global).trim_end_matches('/'));
+        certificate.name = name.as_str().into();
+        certificate.kept = Some(Kept { file: file.into(), challenge: Challenge::TlsAlpn01 });
+        match self.acme.iter().find(|other| other.name == certificate.name) {
+            Some(other) if *other != certificate => {
+                let message = format!("'acme' : another line asks for '{first}' with other names.");
+                self.alert(written.span, Form::Parsing, message);
+                return None;
+            }
+            Some(_) => {}
+            None => self.acme.push(certificate.clone()),
+        }
+        if let Some(known) = self.tls.usable(&name) {
+            return Some(known);
+        }
+        let kept = (self.resolver.file_reader())(&name).ok();
+        let kept = kept.and_then(|text| Certificate::read(&name, &text, None).ok());
+        let made = match kept {
+            Some(kept) => Ok(kept),
+            None => temporary(&certificate),
+        };
+        match made {
+            Ok(made) => {
+                let made = Arc::new(made);
+                self.tls.know(Arc::clone(&made));
+                Some(made)
+            }
+            Err(why) => {
+                self.alert(written.span, Form::Parsing, format!("'acme' : {why}."));
+                None
+            }
+        }
+    }
+
+    /// All that the configuration says about ACME, once its lines were compiled.
+    pub(super) fn acme(&mut self, spec: &Spec) -> Acme {
+        let mut sections = Vec::new();
+        for written in &spec.sections.acme {
+            sections.extend(self.acme_section(written, &spec.global));
+        }
+        let mut certificates = std::mem::take(&mut self.acme);
+        let is_own = certificates.iter().any(|one| one.kept.is_some());
+        let folder = is_own.then(|| folder(&spec.global.tls));
+        if let Some(folder) = &folder {
+            let at = match sections.iter().position(|section| &*section.name == OWN) {
+                Some(at) => at,
+                None => {
+                    let key_file = format!("{}/{OWN}.account.key", folder.trim_end_matches('/'));
+                    let written = AcmeSpec {
+                        directory: Some(Spanned::new(LETS_ENCRYPT.to_owned(), Span::default())),
+                        account_key: Some(Spanned::new(key_file, Span::default())),
+                        ..AcmeSpec::new(Span::default(), OWN)
+                    };
+                    sections.extend(self.acme_section(&written, &spec.global));
+                    sections.len().saturating_sub(1)
+                }
+            };
+            let over_http = spec.proxies.iter().any(hears_http);
+            for one in &mut certificates {
+                if let Some(kept) = &mut one.kept {
+                    one.section = at;
+                    // What the section says about proofs needs rules or a name server.
+                    kept.challenge = if over_http { Challenge::OwnHttp01 } else { Challenge::TlsAlpn01 };
+                }
+            }
+        }
+        let schedules = !spec.global.tls.acme.schedules_nothing;
+        Acme { schedules, sections, certificates, folder: folder.map(Into::into) }
+    }
+
+    fn acme_section(&mut self, written: &AcmeSpec, global: &GlobalSpec) -> Option<AcmeSection> {
+        let name = &written.name;
+        let bare = |message: String| Diagnostic::alert(written.span, message).with_form(Form::Bare);
+        let Some(directory) = &written.directory else {
+            self.failed = true;
+            self.out.push(bare(format!("acme: No directory defined in ACME section '{name}'.")));
+            return None;
+        };
+        let kind = if written.is_rsa { KeyKind::rsa(written.bits) } else { KeyKind::ecdsa(&written.curve) };
+        let Some(key_kind) = kind else {
+            self.failed = true;
+            let known = "RSA keys are made with 2048, 3072 or 4096 bits";
+            self.out.push(bare(format!("acme: section '{name}': 'bits {}' : {known}.", written.bits)));
+            return None;
+        };
+        let key_file =
+            written.account_key.as_ref().map_or_else(|| format!("{name}.account.key"), |file| file.value.clone());
+        let key_file = located(&key_file, global.tls.crt_base.as_deref(), None);
+        let key = match (self.resolver.file_reader())(&key_file) {
+            // It is made at the start.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.failed = true;
+                let why = super::tls::reason(&error);
+                self.out.push(bare(format!("acme: section '{name}': unable to load account key '{key_file}': {why}.")));
+                return None;
+            }
+            Ok(text) => match AccountKey::read(&text) {
+                Ok(key) => Some(Arc::new(key)),
+                Err(why) => {
+                    self.failed = true;
+                    let message = format!("acme: section '{name}': unable to load account key '{key_file}': {why}.");
+                    self.out.push(bare(message));
+                    return None;
+                }
+            },
+        };
+        let challenge = match written.challenge {
+            AcmeChallenge::Http01 => Challenge::Http01,
+            AcmeChallenge::Dns01 => Challenge::Dns01,
+            AcmeChallenge::DnsPersist01 => Challenge::DnsPersist01,
+        };
+        let usual = match challenge {
+            Challenge::Dns01 => AcmeReady { cli: true, ..AcmeReady::default() },
+            Challenge::DnsPersist01 => AcmeReady { dns: true, delay: true, ..AcmeReady::default() },
+            _ => AcmeReady::default(),
+        };
+        Some(AcmeSection {
+            name: name.as_str().into(),
+            directory: directory.value.as_str().into(),
+            contact: written.contact.as_deref().map(Into::into),
+            key_file: key_file.into(),
+            key,
+            key_kind,
+            challenge,
+            ready: written.ready.unwrap_or(usual),
+            dns_delay: Duration::from_millis(written.dns_delay),
+            dns_timeout: Duration::from_millis(written.dns_timeout),
+            map: written.map.as_deref().map(Into::into),
+            profile: written.profile.as_deref().map(Into::into),
+            reuses_key: written.reuses_key,
+            binding: self.binding(written)?,
+            provider: written.provider.as_deref().map(Into::into),
+            variables: written.variables.as_deref().map(Into::into),
+        })
+    }
+
+    /// What binds an account: `Some(None)` where nothing does. `None`: what is wrong has been told.
+    #[expect(clippy::option_option, reason = "nothing to bind with is no failure")]
+    fn binding(&mut self, written: &AcmeSpec) -> Option<Option<Binding>> {
+        let name = &written.name;
+        let why = match (&written.eab_key_id, &written.eab_mac_key) {
+            (None, None) => return Some(None),
+            (Some(id), Some(key)) => {
+                let read = self.resolver.file_reader();
+                let text = |file: &Spanned<String>| {
+                    let content =
+                        read(&file.value).map_err(|error| format!("cannot open '{}': {error}", file.value))?;
+                    let text = String::from_utf8(content).map_err(|_| format!("'{}' is no text", file.value))?;
+                    Ok::<_, String>(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+                };
+                let algorithm = match written.eab_mac_algorithm {
+                    AcmeMac::Hs256 => MacAlgorithm::Hs256,
+                    AcmeMac::Hs384 => MacAlgorithm::Hs384,
+                    AcmeMac::Hs512 => MacAlgorithm::Hs512,
+                };
+                match (text(id), text(key)) {
+                    // They were needed for the first account alone.
+                    (Ok(id), Ok(key)) if id.is_empty() && key.is_empty() => return Some(None),
+                    (Ok(id), Ok(key)) => match Binding::read(&id, &key, algorithm) {
+                        Some(binding) => return Some(Some(binding)),
+                        None => "the EAB MAC key is not in base64url".to_owned(),
+                    },
+                    (Err(why), _) | (_, Err(why)) => why,
+                }
+            }
+            _ => "EAB MAC key and key id are mutually dependent, specify both or neither".to_owned(),
+        };
+        self.failed = true;
+        let message = format!("acme: section '{name}': {why}.");
+        self.out.push(Diagnostic::alert(written.span, message).with_form(Form::Bare));
+        None
+    }
+}
+
+fn folder(global: &GlobalTlsSpec) -> String {
+    global.acme.folder.as_ref().map_or(FOLDER, |folder| folder.value.as_str()).to_owned()
+}
+
+/// Whether a server that looks at port 80 is answered by rules of HTTP.
+fn hears_http(proxy: &ProxySpec) -> bool {
+    let is_plain = |bind: &config::spec::BindSpec| bind.tls.as_ref().is_none_or(|tls| !tls.ssl);
+    let is_port_80 = |address: &AddressSpec| matches!(address, AddressSpec::Inet { port: PortSpec::Exact(80), .. });
+    !proxy.disabled
+        && proxy.mode == Mode::Http
+        && proxy.binds.iter().any(|bind| is_plain(bind) && is_port_80(&bind.address))
+}
+
+fn temporary(certificate: &AcmeCertificate) -> Result<Certificate, String> {
+    let key = Key::generate(KeyKind::P256)?;
+    let text = key.to_pem() + &key.self_signed(&certificate.domains, &certificate.ips)?;
+    Certificate::read(&certificate.name, text.as_bytes(), None).map_err(|error| error.sentence(&certificate.name))
+}
+
+/// Whether a word is a name of a host with more than one label (RFC 1034, section 3.5).
+fn is_domain(word: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    word.len() <= 253 && word.contains('.') && word.split('.').all(is_label)
+}

@@ -1,0 +1,119 @@
+//! A folder that is written after rights were given up: it is opened before, and its files are reached through it alone,
+//! whatever root and user the process has by then. Calls wait for the disk: not for a worker.
+//!
+//! A file appears whole or not at all, and its owner alone may read it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use crate::sys;
+
+/// Bytes of a file that is read at most.
+const MOST: u64 = 1 << 20;
+
+/// An open folder.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    /// Opens a folder; one that is not there is made, for its owner alone. `owner`: user and group that are to write it, where
+    /// the process is about to become another one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(path: &Path, (user, group): (Option<u32>, Option<u32>)) -> io::Result<Self> {
+        use std::os::unix::fs::{DirBuilderExt as _, chown};
+        if !path.is_dir() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            if user.is_some() || group.is_some() {
+                chown(path, user, group)?;
+            }
+        }
+        let file = File::open(path)?;
+        if !file.metadata()?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self(file.into()))
+    }
+
+    /// The descriptor, for rules about what may be written.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// All of a file.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` for a name that is none, or leads elsewhere.
+    pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        File::from(sys::folder::open(self.0.as_fd(), plain(name)?)?).take(MOST).read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    /// Puts a file in the place of the one of that name. It is on the disk when this returns. `owner`: as for
+    /// [`Folder::open`].
+    ///
+    /// # Errors
+    /// As for [`Folder::read`]; the former file is there still.
+    pub fn write(&self, name: &str, content: &[u8], (user, group): (Option<u32>, Option<u32>)) -> io::Result<()> {
+        use std::os::unix::fs::fchown;
+        let draft = format!(".{}.new", plain(name)?);
+        // One that a former process has left behind.
+        match sys::folder::remove(self.0.as_fd(), &draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::from(sys::folder::create(self.0.as_fd(), &draft)?);
+        let written = file.write_all(content).and_then(|()| match (user, group) {
+            (None, None) => Ok(()),
+            owner => fchown(&file, owner.0, owner.1),
+        });
+        let moved =
+            written.and_then(|()| file.sync_all()).and_then(|()| sys::folder::rename(self.0.as_fd(), &draft, name));
+        if let Err(error) = moved {
+            let _ = sys::folder::remove(self.0.as_fd(), &draft);
+            return Err(error);
+        }
+        sys::folder::sync(self.0.as_fd())
+    }
+}
+
+/// A name of a file right inside, that is not hidden.
+fn plain(name: &str) -> io::Result<&str> {
+    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) || name.len() > 240 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn files_are_written_whole_and_for_their_owner_alone() {
+        let path = std::env::temp_dir().join(format!("weir-test-folder-{}", std::process::id()));
+        let nobody = (None, None);
+        let folder = Folder::open(&path.join("inside"), nobody).unwrap();
+        assert_eq!(std::fs::metadata(path.join("inside")).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(folder.read("a.pem").unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A draft that was left behind, as a link to elsewhere.
+        std::os::unix::fs::symlink(path.join("elsewhere"), path.join("inside/.a.pem.new")).unwrap();
+        for content in [&b"first"[..], b"second"] {
+            folder.write("a.pem", content, nobody).unwrap();
+            assert_eq!(folder.read("a.pem").unwrap(), content);
+        }
+        assert_eq!(std::fs::metadata(path.join("inside/a.pem")).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(path.join("inside")).unwrap().count(), 1);
+        assert!(!path.join("elsewhere").exists());
+        for name in ["", ".", "..", ".a", "a/b", "/a", "a\0"] {
+            assert_eq!(folder.read(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+            assert_eq!(folder.write(name, b"x", nobody).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! What ACME needs while the process has its rights: keys of accounts are made and written, the folder of certificates is
+//! opened. Must never ask a server, and does nothing for `-c`.
+
+use crate::files::reason;
+use crate::messages::{Messages, Refused};
+use crate::rights::Rights;
+use policy::program::Program;
+use rt::Folder;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use tls::account::AccountKey;
+use tls::issue::Key;
+
+/// Prepares a program. Returns the folder that certificates are kept in, where any is.
+///
+/// # Errors
+/// A file or the folder cannot be made; which one has been said.
+pub fn prepare(
+    program: &mut Program,
+    rights: &Rights,
+    messages: &mut Messages,
+) -> Result<Option<Arc<Folder>>, Refused> {
+    let folder = match &program.acme.folder {
+        None => None,
+        Some(path) => match Folder::open(Path::new(&**path), (rights.user, rights.group)) {
+            Ok(folder) => Some(Arc::new(folder)),
+            Err(error) => {
+                messages.alert(&format!("acme: cannot open the folder '{path}' : {}", reason(&error)));
+                return Err(Refused);
+            }
+        },
+    };
+    for section in program.acme.sections.iter_mut().filter(|section| section.key.is_none()) {
+        let (file, name) = (&section.key_file, &section.name);
+        messages.notice(&format!("acme: generate account key '{file}' for acme section '{name}'."));
+        let made = Key::generate(section.key_kind).map(|key| key.to_pem());
+        let key = made.and_then(|text| {
+            let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&**file);
+            let written = options.and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()));
+            written.map_err(|_| format!("cannot create the file '{file}', check your permissions."))?;
+            AccountKey::read(text.as_bytes())
+        });
+        match key {
+            Ok(key) => section.key = Some(Arc::new(key)),
+            Err(why) => {
+                messages.alert(&format!("acme: {why}"));
+                return Err(Refused);
+            }
+        }
+    }
+    Ok(folder)
+}
