@@ -78,6 +78,14 @@ impl Carrier {
         }
     }
 
+    /// The connection of several requests that it is a share of.
+    pub fn shared(&self) -> Option<&h2::Requests> {
+        match self {
+            Self::Own(_) => None,
+            Self::H2(request) => Some(request.requests()),
+        }
+    }
+
     /// What the handshake of the connection has found.
     pub fn tls_facts(&self) -> Option<&Arc<Facts>> {
         on!(self, own => own.tls_facts(), stream => stream.about().tls.as_ref())

@@ -11,6 +11,7 @@ pub mod duplex;
 pub mod exchange;
 pub mod flow;
 mod found;
+pub mod glitches;
 pub mod h1;
 pub mod h2;
 pub mod handshake;

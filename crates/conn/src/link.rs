@@ -23,6 +23,8 @@ pub struct Link {
     pub carrier: Carrier,
     /// Answers that were received whole over it; above zero it has proved that it can be reused.
     pub answers: u32,
+    /// Glitches of the server so far, where the connection is the request's own.
+    pub glitches: u32,
     /// It belongs to one client's session, and never lies in the pool.
     pub private: bool,
     /// It was opened for the first request of a session, which may not use every idle one (`http-reuse safe`).
@@ -41,6 +43,7 @@ impl Link {
         Self {
             carrier: Carrier::Own(stream),
             answers: 0,
+            glitches: 0,
             private: false,
             first: false,
             generation: 0,
@@ -73,6 +76,7 @@ impl Default for Limits {
 struct Idle {
     parked: Parked,
     answers: u32,
+    glitches: u32,
     place: Option<Place>,
     pool_key: Option<Box<OwnedPoolKey>>,
 }
@@ -266,7 +270,8 @@ impl Pool {
     pub(crate) fn put(&self, server: ServerId, worker: usize, link: Link) -> Option<ParkedId> {
         let server = self.servers.get(server)?;
         // A share of a connection is given back by letting go of it.
-        let transport = link.carrier.into_transport()?;
+        let Link { carrier, answers, glitches, generation, place, pool_key, .. } = link;
+        let transport = carrier.into_transport()?;
         if !server.enter() {
             return None;
         }
@@ -275,12 +280,12 @@ impl Pool {
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
         // Under the lock: who moves the server empties the list under it, too, and later.
-        if link.generation != server.generation.load(Ordering::Relaxed) {
+        if generation != server.generation.load(Ordering::Relaxed) {
             drop(links);
             server.leave(1);
             return None;
         }
-        links.queue.push_back(Idle { parked, answers: link.answers, place: link.place, pool_key: link.pool_key });
+        links.queue.push_back(Idle { parked, answers, glitches, place, pool_key });
         list.length.store(links.queue.len(), Ordering::Relaxed);
         Some(id)
     }
@@ -308,9 +313,9 @@ impl Pool {
             return None;
         }
         let generation = server.generation.load(Ordering::Relaxed);
-        let Idle { parked, answers, place, pool_key } = idle;
+        let Idle { parked, answers, glitches, place, pool_key } = idle;
         let mut stream = parked.resume()?;
-        stream.settle().then(|| Link { answers, generation, place, pool_key, ..Link::new(stream) })
+        stream.settle().then(|| Link { answers, glitches, generation, place, pool_key, ..Link::new(stream) })
     }
 
     /// Closes half of those links of `worker` to `server` that nobody needed since the last call, oldest first
@@ -406,6 +411,7 @@ impl Server {
         Some(Link {
             carrier: Carrier::Own(stream),
             answers: idle.answers,
+            glitches: idle.glitches,
             private: false,
             first: false,
             generation: self.generation.load(Ordering::Relaxed),

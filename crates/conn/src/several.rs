@@ -8,7 +8,7 @@ use base::moment::Moment;
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
-use crate::h2::{self, Ping};
+use crate::h2::{self, Counts, Ping};
 use crate::transport::Transport;
 
 /// A client's connection whose protocol carries several streams.
@@ -59,11 +59,6 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.has_streams())
     }
 
-    /// Whether no stream is open and nothing waits to be written.
-    pub fn is_idle(&self) -> bool {
-        on!(self, protocol => protocol.is_idle())
-    }
-
     /// Whether the client has broken the protocol: what it was told of that is to reach it.
     pub fn is_broken(&self) -> bool {
         on!(self, protocol => protocol.is_broken())
@@ -74,9 +69,25 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.opened())
     }
 
-    /// The client is told that no stream begins any more.
-    pub fn refuse(&mut self) {
-        on!(self, protocol => protocol.refuse());
+    /// The client is told to begin no more streams. The connection ends with the last one once it knows that; with `lasts` the
+    /// client ends it (`option idle-close-on-response`).
+    pub fn leave(&mut self, lasts: bool) {
+        on!(self, protocol => protocol.leave(lasts));
+    }
+
+    /// Time passes. When it is to be called again at the latest.
+    pub fn advance(&mut self, now: Moment) -> Option<Moment> {
+        on!(self, protocol => protocol.advance(now))
+    }
+
+    /// What has happened since this was called before.
+    pub fn take_counts(&self) -> Counts {
+        on!(self, protocol => protocol.take_counts())
+    }
+
+    /// Streams that are served, and how many the client may have.
+    pub fn streams(&self) -> (usize, usize) {
+        on!(self, protocol => protocol.streams())
     }
 
     /// Asks the client of an idle connection every `interval` whether it is there, where its protocol can.
@@ -151,6 +162,16 @@ impl ServerConnection {
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         on!(self, protocol => protocol.ping(now, interval))
     }
+
+    /// Time passes.
+    pub fn advance(&mut self, now: Moment) {
+        on!(self, protocol => protocol.advance(now));
+    }
+
+    /// What has happened since this was called before.
+    pub fn take_counts(&self) -> Counts {
+        on!(self, protocol => protocol.take_counts())
+    }
 }
 
 impl Requests {
@@ -179,6 +200,16 @@ impl Requests {
     /// Answers that were received whole.
     pub fn answers(&self) -> u32 {
         on!(self, protocol => protocol.answers())
+    }
+
+    /// Glitches of the server on this connection.
+    pub fn glitches(&self) -> u32 {
+        on!(self, protocol => protocol.glitches())
+    }
+
+    /// Requests that may be under way at a time.
+    pub fn limit(&self) -> usize {
+        on!(self, protocol => protocol.limit())
     }
 
     /// Whether both are of the same connection.

@@ -59,6 +59,7 @@ impl Shared {
         Some(Link {
             carrier,
             answers: own.requests.answers().max(1),
+            glitches: 0,
             private: false,
             first: false,
             generation,

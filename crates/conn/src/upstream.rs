@@ -77,6 +77,14 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::H2(request) if request.is_refused())
     }
 
+    /// The connection of several requests that carries this one.
+    pub fn shared(&self) -> Option<&h2::Requests> {
+        match self {
+            Self::H2(request) => Some(request.requests()),
+            Self::H1(_) | Self::Service(_) => None,
+        }
+    }
+
     /// The request asks for another protocol; a stream has no room for a body beside that: `is_possible`.
     pub fn extend(&mut self, is_possible: bool) {
         if let Self::H2(request) = self {

@@ -25,6 +25,7 @@ pub mod saved_state;
 mod server;
 mod servers;
 mod status;
+mod stream_shares;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub use passwords::{Passwords, Proof};
 pub use plan::{BackendPlan, CheckPlan, FrontendPlan, LivePlan, Observed, ProxyPlan, ServerPlace, ServerPlan};
 pub use rate::{Admission, Throttle};
 pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
+pub use stream_shares::{StreamShare, StreamShares};
 
 use base::AppendOnlyVec;
 use base::moment::Moment;
@@ -71,6 +73,8 @@ pub struct Live {
     pub passwords: Passwords,
     /// Stick tables, by their place in the program.
     pub tables: table::Tables,
+    /// What connections with several streams were granted.
+    pub stream_shares: Arc<StreamShares>,
 }
 
 impl LiveState for Live {}
@@ -89,6 +93,7 @@ impl Live {
             names: RwLock::new(plan.names),
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
             tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
+            stream_shares: Arc::default(),
         };
         // Servers that track others begin as those do.
         for (leader, follower) in plan.followers {

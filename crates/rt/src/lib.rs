@@ -77,7 +77,7 @@ pub use worker::{
     Activity, activity, buffer, buffer_size, buffers_in_use, bulk_buffer, calls, contain, handle, has_used_slice,
     idle_percent, is_on_worker, large_buffer, large_buffer_size, load, load_of, local, measure, measure_tasks, now,
     post, processor_time, random, read_clock, set_local, set_panic_hook, slice_is_over, spawn, spawn_with, stop,
-    stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
+    stop_spinning, stopping, task_cost, tasks, usage_of, waiting_tasks, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

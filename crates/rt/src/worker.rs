@@ -387,6 +387,14 @@ pub fn tasks() -> usize {
     current::with(|worker| worker.tasks.borrow().len())
 }
 
+/// Number of tasks of this worker that wait to be called.
+pub fn waiting_tasks() -> usize {
+    current::with(|worker| {
+        let (normal, heavy, background, late) = worker.tasks.borrow().queued();
+        normal + heavy + background + late
+    })
+}
+
 /// What a worker has done since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {

@@ -149,6 +149,51 @@ pub struct Http2TuneSpec {
     pub conceals_websockets: bool,
     /// `tune.h2.header-table-size`, bytes; default 4096.
     pub table_size: Option<u32>,
+    /// `rq-load` of `tune.h2.fe.max-concurrent-streams`.
+    pub streams_load: StreamsLoadSpec,
+    /// `min` of `tune.h2.fe.max-concurrent-streams`; default 1.
+    pub least_streams: Option<u32>,
+    /// `tune.h2.log-errors`.
+    pub logged_errors: Http2ErrorsSpec,
+}
+
+/// Tasks that wait on a thread from which on clients are granted fewer streams (`rq-load`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StreamsLoadSpec {
+    /// They do not count.
+    #[default]
+    Ignore,
+    /// `tune.runqueue-depth`.
+    Auto,
+    /// So many.
+    Tasks(u32),
+}
+
+/// Errors of clients of HTTP/2 that are logged (`tune.h2.log-errors`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http2ErrorsSpec {
+    /// None.
+    None,
+    /// Those that end the connection.
+    Connection,
+    /// Those that end a stream as well.
+    #[default]
+    Stream,
+}
+
+/// What follows from glitches: thresholds of connections, 0 for none (`tune.*.glitches-threshold`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlitchTuneSpec {
+    /// `tune.h1.fe.glitches-threshold`.
+    pub http1_clients: u32,
+    /// `tune.h1.be.glitches-threshold`.
+    pub http1_servers: u32,
+    /// `tune.h2.fe.glitches-threshold`.
+    pub http2_clients: u32,
+    /// `tune.h2.be.glitches-threshold`.
+    pub http2_servers: u32,
+    /// `tune.glitches.kill.cpu-usage`, percent.
+    pub usage: u32,
 }
 
 /// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
@@ -164,6 +209,10 @@ pub struct TuneSpec {
     pub http_maxhdr: Option<u32>,
     /// `tune.h2.*`.
     pub http2: Http2TuneSpec,
+    /// `tune.*.glitches-threshold`, `tune.glitches.kill.cpu-usage`.
+    pub glitches: GlitchTuneSpec,
+    /// `tune.streams-elasticity`, percent; 0: streams are not bound to the number of connections.
+    pub streams_elasticity: u32,
     /// `tune.stick-counters`; default 3.
     pub stick_counters: Option<u32>,
     /// `tune.http.logurilen`, bytes; default 1024.

@@ -54,7 +54,10 @@ pub use connecting::{
 };
 pub use defaults::DefaultsSpec;
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
-pub use global::{GlobalSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
+pub use global::{
+    GlitchTuneSpec, GlobalSpec, Http2ErrorsSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, StreamsLoadSpec, TuneSpec,
+    VariablesTuneSpec,
+};
 pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
     RestrictNames, StatusCodes,

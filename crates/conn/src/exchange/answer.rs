@@ -91,11 +91,13 @@ pub struct Answer {
     input: Buffer,
     scan: Scan,
     flow: Flow,
+    /// Heads that were none, and those that broke rules which an option lets pass.
+    glitches: u32,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Self { input: Buffer::empty(), scan: Scan::default(), flow: Flow::idle() }
+        Self { input: Buffer::empty(), scan: Scan::default(), flow: Flow::idle(), glitches: 0 }
     }
 }
 
@@ -192,16 +194,28 @@ impl Answer {
                 return Found::Part;
             }
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
+                let data = &self.input.data()[..consumed];
+                if limits.accept_unsafe && h1::is_unsafe_response(data, limits, &context) {
+                    self.glitches += 1;
+                }
                 self.input.consume(consumed);
                 self.scan = Scan::default();
             }
-            _ => return Found::Invalid,
+            _ => {
+                self.glitches += 1;
+                return Found::Invalid;
+            }
         }
         match head.status() {
             101 => Found::Final,
             100..200 => Found::Interim,
             _ => Found::Final,
         }
+    }
+
+    /// Glitches of HTTP/1 since this was called before.
+    pub fn take_glitches(&mut self) -> u32 {
+        std::mem::take(&mut self.glitches)
     }
 
     /// Whether one more interim answer is here that fits behind those that wait to be written: one call writes them all.

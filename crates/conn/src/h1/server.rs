@@ -45,6 +45,8 @@ pub enum Received {
         body: UnreadBody,
         /// Bytes of the head.
         length: usize,
+        /// It breaks rules that an option lets pass.
+        glitch: bool,
     },
     /// The connection ended or failed before the head did.
     Closed,
@@ -148,8 +150,9 @@ impl Server {
     fn parse(&mut self, limits: &h1::Limits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
         let status = match h1::parse_request(self.input.data(), limits, scan, head) {
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
+                let glitch = limits.accept_unsafe && h1::is_unsafe_request(&self.input.data()[..consumed], limits);
                 let body = UnreadBody::after(head, consumed, &mut self.input);
-                return Some(Received::Head { body, length: consumed });
+                return Some(Received::Head { body, length: consumed, glitch });
             }
             Ok(Parse::Complete { .. }) => 431,
             Ok(Parse::Partial) if self.input.len() < limits.max_head => return None,

@@ -7,8 +7,9 @@ use wire::h2::{
 use wire::http::{Fields, Framing, Head};
 
 use super::Role;
+use super::counts;
 use super::half::{Arrival, Later};
-use super::reader::Event;
+use super::reader::{Event, Limit};
 use super::spare;
 use super::state::{Fault, State};
 
@@ -58,14 +59,15 @@ impl Block {
         Ok(())
     }
 
-    /// The block is whole. It is decoded whatever becomes of its stream: what follows may refer to it. `last`: no stream
+    /// The block is whole. It is decoded whatever becomes of its stream: what follows may refer to it. `limit`: no stream
     /// above that one is taken.
-    pub(super) fn read(&self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+    pub(super) fn read(&self, decoder: &mut Decoder, limit: Limit, state: &mut State) -> Result<Event, Fault> {
+        state.note_glitches(counts::of_pieces(self.pieces.saturating_sub(1), self.bytes.len()));
         if self.stream.is_multiple_of(2) {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
         match (state.role, self.stream > state.newest) {
-            (Role::Server, true) => self.read_request(decoder, last, state),
+            (Role::Server, true) => self.read_request(decoder, limit, state),
             (Role::Client, true) => Err(Fault::Connection(ErrorCode::ProtocolError)),
             (Role::Client, false) if state.half(self.stream).is_some_and(|half| !half.has_head) => {
                 self.read_answer(decoder, state)
@@ -74,15 +76,18 @@ impl Block {
         }
     }
 
-    fn read_request(&self, decoder: &mut Decoder, last: u32, state: &mut State) -> Result<Event, Fault> {
+    fn read_request(&self, decoder: &mut Decoder, limit: Limit, state: &mut State) -> Result<Event, Fault> {
         let stream = self.stream;
+        if stream > limit.last && !limit.is_final {
+            return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
+        }
         state.newest = stream;
         let mut half = state.fresh();
         let capacity = state.terms.capacity();
         let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
         decoder.decode(&self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
-        let refused = if stream > last || state.open() >= state.terms.max_streams {
+        let refused = if stream > limit.last || state.open() >= state.terms.max_streams {
             Some(ErrorCode::RefusedStream)
         } else if outcome.is_err() || self.depends_on_itself {
             Some(ErrorCode::ProtocolError)
@@ -91,6 +96,7 @@ impl Block {
         };
         if let Some(code) = refused {
             spare::keep(half);
+            state.counts.malformed += 1;
             return Err(Fault::Stream(stream, code));
         }
         half.arrival = match outcome {

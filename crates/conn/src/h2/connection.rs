@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::Moment;
-use wire::h2::{ErrorCode, PREFACE};
+use wire::h2::PREFACE;
 
-use super::mover::Mover;
-use super::{Ping, Role, Stream, Terms};
+use super::mover::{Mover, Newest};
+use super::{Counts, Ping, Role, Stream, Terms};
 use crate::h1::Server;
 
 /// A connection of which the preface was seen.
@@ -30,12 +30,6 @@ impl<'a> Connection<'a> {
         Self { server, mover: Mover::reversed(terms), opened: 0 }
     }
 
-    /// Whether no stream is served and nothing waits to be written.
-    pub fn is_idle(&self) -> bool {
-        let state = self.mover.state.borrow();
-        state.open() == 0 && state.waiting() == 0
-    }
-
     /// Whether a stream is served.
     pub fn has_streams(&self) -> bool {
         self.mover.state.borrow().open() > 0
@@ -51,9 +45,26 @@ impl<'a> Connection<'a> {
         self.opened
     }
 
-    /// The client is told that no stream begins any more.
-    pub fn refuse(&mut self) {
-        self.mover.announce(ErrorCode::NoError);
+    /// The client is told to begin no more streams. The connection ends with the last one once it knows that; with `lasts` the
+    /// client ends it (`option idle-close-on-response`).
+    pub fn leave(&mut self, lasts: bool) {
+        self.mover.leave(Newest::Any, lasts);
+    }
+
+    /// Time passes. When it is to be called again at the latest.
+    pub fn advance(&mut self, now: Moment) -> Option<Moment> {
+        self.mover.advance(now)
+    }
+
+    /// What has happened since this was called before.
+    pub fn take_counts(&self) -> Counts {
+        self.mover.take_counts()
+    }
+
+    /// Streams that are served, and how many the client may have.
+    pub fn streams(&self) -> (usize, usize) {
+        let state = self.mover.state.borrow();
+        (state.open(), state.terms.max_streams)
     }
 
     /// Moves frames both ways. Ready with a stream that has begun, or with `None`: the connection has ended.
@@ -63,7 +74,7 @@ impl<'a> Connection<'a> {
         self.opened = self.opened.saturating_add(1);
         let most = self.mover.state.borrow().terms.max_total;
         if most > 0 && self.opened >= most {
-            self.refuse();
+            self.mover.leave(Newest::AfterThose, false);
         }
         Poll::Ready(Some(Stream::new(Rc::clone(&self.mover.state), stream)))
     }

@@ -63,6 +63,8 @@ pub(super) struct Half {
     pub(super) window: i64,
     /// It stands in the queue for room in the output.
     pub(super) queued: bool,
+    /// Payload waits for room or for a window since the last one went out.
+    pub(super) stalled: bool,
     /// Nobody has it any more, but the peer still sends: so many bytes are read and dropped.
     pub(super) draining: Option<usize>,
     task: Option<Waker>,
@@ -88,6 +90,7 @@ impl Half {
             share: 0,
             window: 0,
             queued: false,
+            stalled: false,
             draining: None,
             task: None,
         }

@@ -145,8 +145,12 @@ impl Handle {
             let most = rest.len().min(room).min(window).min(MAX_FRAME_SIZE);
             if most == 0 {
                 half.wait(cx);
+                let is_new = !std::mem::replace(&mut half.stalled, true);
                 if window > 0 && !std::mem::replace(&mut half.queued, true) {
                     state.enqueue(self.stream());
+                }
+                if is_new {
+                    state.note_stall(window == 0);
                 }
                 return Ok(written);
             }

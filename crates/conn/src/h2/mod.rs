@@ -9,6 +9,7 @@
 mod attacks;
 mod block;
 mod connection;
+mod counts;
 mod half;
 mod handle;
 #[cfg(any(test, feature = "machine"))]
@@ -25,7 +26,10 @@ mod stream;
 use base::moment::Moment;
 use wire::h2::Capacity;
 
+use crate::glitches::GlitchLimits;
+
 pub use connection::Connection;
+pub use counts::Counts;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;
@@ -76,6 +80,8 @@ pub struct Terms {
     pub extends: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe: bool,
+    /// What follows from glitches.
+    pub glitches: GlitchLimits,
 }
 
 impl Default for Terms {
@@ -90,6 +96,7 @@ impl Default for Terms {
             max_fields: 101,
             extends: true,
             accept_unsafe: false,
+            glitches: GlitchLimits::default(),
         }
     }
 }

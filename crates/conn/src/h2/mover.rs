@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, PREFACE, Setting};
+use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW, PREFACE, Setting};
 
-use super::reader::{Event, Reader};
+use super::counts::Counts;
+use super::reader::{DEPARTING, Event, Limit, Reader};
 use super::state::{Fault, State};
 use super::{Ping, Role, Terms};
 use crate::transport::Transport;
@@ -19,12 +20,35 @@ use crate::transport::Transport;
 /// Frames, or pieces of frames, that are read in a turn.
 const FRAMES: usize = 256;
 
+/// How long a peer that does not answer has for its way from seeing a GOAWAY to what it has sent before.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What the peer knows of the end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// None is near.
+    None,
+    /// It is to begin no stream any more, but what it has begun before it knows is served (RFC 9113, section 6.8). The
+    /// connection ends with the last stream once it knows, `since` then at the latest; `lasts`: when the peer closes it.
+    Graceful { since: Option<Moment>, lasts: bool },
+    /// Nothing that it begins is served.
+    Final,
+}
+
+/// The newest stream that a client may begin before it knows that the connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Newest {
+    /// Any that it likes.
+    Any,
+    /// So far above the newest that all which it may have begun fit; a client that goes beyond does not listen.
+    AfterThose,
+}
+
 /// Moves the frames of a connection.
 pub(super) struct Mover {
     reader: Reader,
     pub(super) state: Rc<RefCell<State>>,
-    /// The peer was told that the connection ends.
-    announced: bool,
+    departure: Departure,
     /// The peer has broken the protocol.
     broken: bool,
     /// Nothing more is read: it ends once what waits is written.
@@ -71,7 +95,7 @@ impl Mover {
         Self {
             reader: Reader::new(terms.table_size, terms.max_head),
             state: Rc::new(RefCell::new(state)),
-            announced: false,
+            departure: Departure::None,
             broken: false,
             over: false,
             ping_due: None,
@@ -140,22 +164,25 @@ impl Mover {
 
     /// Takes the next frame, or a piece of it. The peer is told what is wrong with it.
     pub(super) fn step(&mut self, input: &mut Buffer, state: &mut State) -> Event {
-        match self.reader.take(input, state) {
-            Ok(event) => return event,
+        let event = match self.reader.take(input, state) {
+            Ok(event) => event,
             Err(Fault::Stream(stream, code)) => {
+                state.note_glitches(1);
+                state.counts.stream_errors += 1;
+                state.counts.resets_sent += 1;
                 state.reset(stream, code);
                 state.abort(stream, false);
+                Event::Progress
             }
             Err(Fault::Connection(code)) => {
-                self.announced = false;
-                self.announce_in(state, code);
-                state.closing = true;
-                state.fail();
-                self.broken = true;
-                self.over = true;
+                state.note_glitches(1);
+                state.counts.connection_errors += 1;
+                self.end(state, code);
+                Event::Progress
             }
-        }
-        Event::Progress
+        };
+        self.judge(state);
+        event
     }
 
     /// The streams are told that the connection has ended, and the peer, as far as it takes that at once.
@@ -168,21 +195,74 @@ impl Mover {
         let _ = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false);
     }
 
+    /// Ends the connection because of what the peer has done.
+    fn end(&mut self, state: &mut State, code: ErrorCode) {
+        state.counts.departures_sent += 1;
+        self.depart(state, code);
+        state.closing = true;
+        state.fail();
+        self.broken = true;
+        self.over = true;
+    }
+
+    /// Draws the conclusions from glitches, and from an answer that the peer knows of the departure.
+    fn judge(&mut self, state: &mut State) {
+        let limits = state.terms.glitches;
+        if !self.over && limits.leaves(state.glitches) {
+            if limits.kills(state.glitches) {
+                return self.end(state, ErrorCode::EnhanceYourCalm);
+            }
+            match state.role {
+                Role::Server => self.leave_in(state, Newest::AfterThose, false),
+                Role::Client => state.closing = true,
+            }
+        }
+        if state.knows_departure && matches!(self.departure, Departure::Graceful { lasts: false, .. }) {
+            self.depart(state, ErrorCode::NoError);
+        }
+    }
+
+    /// Tells a client to begin no more streams; what it has begun before it knows of that is served. `lasts`: a connection
+    /// without streams is left to the client.
+    pub(super) fn leave(&mut self, newest: Newest, lasts: bool) {
+        let state = Rc::clone(&self.state);
+        self.leave_in(&mut state.borrow_mut(), newest, lasts);
+    }
+
+    fn leave_in(&mut self, state: &mut State, newest: Newest, lasts: bool) {
+        if self.departure != Departure::None {
+            return;
+        }
+        self.departure = Departure::Graceful { since: None, lasts };
+        let more = u32::try_from(state.terms.max_streams).unwrap_or(MAX_WINDOW).saturating_mul(2);
+        let last = match newest {
+            Newest::Any => MAX_WINDOW,
+            Newest::AfterThose => state.newest.saturating_add(more).min(MAX_WINDOW),
+        };
+        self.push_departure(state, Limit { last, is_final: false }, ErrorCode::NoError);
+        if !lasts {
+            state.push(Kind::Ping, 0, 0, DEPARTING);
+        }
+    }
+
     /// Says that no stream above the newest is served (RFC 9113, section 6.8).
     pub(super) fn announce(&mut self, code: ErrorCode) {
         let state = Rc::clone(&self.state);
-        self.announce_in(&mut state.borrow_mut(), code);
+        if self.departure != Departure::Final {
+            self.depart(&mut state.borrow_mut(), code);
+        }
     }
 
-    fn announce_in(&mut self, state: &mut State, code: ErrorCode) {
-        if self.announced {
-            return;
-        }
-        self.announced = true;
+    fn depart(&mut self, state: &mut State, code: ErrorCode) {
+        self.departure = Departure::Final;
         // Servers begin no streams.
         let last = if state.role == Role::Server { state.newest } else { 0 };
-        self.reader.last = last;
-        let mut payload = last.to_be_bytes().to_vec();
+        self.push_departure(state, Limit { last, is_final: true }, code);
+    }
+
+    fn push_departure(&mut self, state: &mut State, limit: Limit, code: ErrorCode) {
+        self.reader.limit = limit;
+        let mut payload = limit.last.to_be_bytes().to_vec();
         payload.extend_from_slice(&code.bytes());
         state.push(Kind::GoAway, 0, 0, &payload);
     }
@@ -191,6 +271,26 @@ impl Mover {
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
         self.reader.held() + self.state.borrow().held()
+    }
+
+    /// Time passes. When it is to be called again at the latest.
+    pub(super) fn advance(&mut self, now: Moment) -> Option<Moment> {
+        let state = Rc::clone(&self.state);
+        let mut state = state.borrow_mut();
+        state.allowance.advance(now);
+        let Departure::Graceful { since, lasts: false } = &mut self.departure else { return None };
+        let until = *since.get_or_insert(now) + GRACE;
+        if now < until {
+            return Some(until);
+        }
+        self.depart(&mut state, ErrorCode::NoError);
+        state.wake();
+        None
+    }
+
+    /// Takes what has happened since this was called before.
+    pub(super) fn take_counts(&self) -> Counts {
+        std::mem::take(&mut self.state.borrow_mut().counts)
     }
 
     /// Reads what there is. False: the connection has ended.
@@ -217,7 +317,7 @@ impl Mover {
                 } else {
                     crate::flow::shrink(input);
                 }
-                if self.announced && state.open() == 0 {
+                if self.departure == Departure::Final && state.open() == 0 {
                     self.over = true;
                     return Poll::Ready(state.waiting() > 0);
                 }

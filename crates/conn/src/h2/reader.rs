@@ -18,6 +18,17 @@ const MOST_PIECES: u32 = 32;
 /// Bytes of a table before a setting says otherwise (RFC 9113, section 6.5.2).
 const TABLE_SIZE: u32 = 4096;
 
+/// What a PING carries behind a GOAWAY: its answer says that nothing is under way that the peer has sent before it saw that.
+pub(super) const DEPARTING: &[u8; 8] = b"departed";
+
+/// The newest stream that a peer may open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    pub(super) last: u32,
+    /// The peer may not have known of it when it opened another one. Otherwise it has had every chance.
+    pub(super) is_final: bool,
+}
+
 /// What a step has brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -42,7 +53,7 @@ pub(super) struct Reader {
     /// The peer has told its settings.
     begun: bool,
     /// No stream above that one is taken.
-    pub(super) last: u32,
+    pub(super) limit: Limit,
     largest_block: usize,
 }
 
@@ -56,17 +67,23 @@ impl Reader {
             padding: None,
             block: None,
             begun: false,
-            last: u32::MAX,
+            limit: Limit { last: u32::MAX, is_final: false },
             largest_block: 2 * max_head,
         }
     }
 
     /// Takes the next frame of what was read, or a piece of it.
     pub(super) fn take(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
-        let Some((frame, left)) = self.frame else { return self.take_header(input) };
+        let Some((frame, left)) = self.frame else { return self.take_header(input, state) };
         match frame.kind {
             Kind::Data => self.take_payload(frame, left, input, state),
-            Kind::Headers | Kind::Continuation => self.take_block(frame, left, input, state),
+            Kind::Headers | Kind::Continuation => {
+                let taken = self.take_block(frame, left, input, state);
+                if matches!(taken, Err(Fault::Connection(_))) {
+                    state.counts.fatal += 1;
+                }
+                taken
+            }
             Kind::GoAway if state.role == Role::Client && left == frame.length => {
                 self.take_departure(frame, input, state)
             }
@@ -87,7 +104,7 @@ impl Reader {
     }
 
     /// Reads the header of a frame, and refuses what may not stand here.
-    fn take_header(&mut self, input: &mut Buffer) -> Result<Event, Fault> {
+    fn take_header(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
         let Some(frame) = FrameHeader::parse(input.data()) else { return Ok(Event::More) };
         input.consume(HEADER_LENGTH);
         let protocol = Err(Fault::Connection(ErrorCode::ProtocolError));
@@ -95,6 +112,7 @@ impl Reader {
             return protocol;
         }
         self.begun = true;
+        count(frame, state);
         let of_connection = matches!(frame.kind, Kind::Settings | Kind::Ping | Kind::GoAway);
         let of_either = matches!(frame.kind, Kind::WindowUpdate | Kind::Unknown);
         if !of_either && of_connection != (frame.stream == 0) || frame.kind == Kind::PushPromise {
@@ -292,7 +310,7 @@ impl Reader {
             };
         }
         let Some(block) = self.block.take() else { return Ok(Event::Progress) };
-        let event = block.read(&mut self.decoder, self.last, state);
+        let event = block.read(&mut self.decoder, self.limit, state);
         spare::keep_bytes(block.bytes);
         event
     }
@@ -338,6 +356,7 @@ impl Reader {
                 state.push(Kind::Settings, flag::ACK, 0, &[]);
             }
             Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
+            Kind::Ping if bytes == DEPARTING => state.knows_departure = true,
             Kind::Ping if std::mem::take(&mut state.pinged) => state.pongs = state.pongs.wrapping_add(1),
             Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
             Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
@@ -345,13 +364,46 @@ impl Reader {
                 (0, stream) => return Err(Fault::Stream(stream, ErrorCode::ProtocolError)),
                 (by, stream) => state.grow(stream, by)?,
             },
-            Kind::RstStream => state.abort(frame.stream, number == ErrorCode::RefusedStream as u32),
+            Kind::RstStream => {
+                let asks = state.role == Role::Server;
+                if asks && state.half(frame.stream).is_some_and(|half| !half.failed && half.draining.is_none()) {
+                    state.note_glitches(1);
+                }
+                state.abort(frame.stream, number == ErrorCode::RefusedStream as u32);
+            }
             Kind::Priority if number & MAX_WINDOW == frame.stream => {
                 return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
             }
             _ => {}
         }
         Ok(Event::Progress)
+    }
+}
+
+/// Counts a frame that comes.
+fn count(frame: FrameHeader, state: &mut State) {
+    let counts = &mut state.counts;
+    match frame.kind {
+        Kind::Headers => {
+            counts.headers += 1;
+            state.allowance.earn();
+        }
+        Kind::Data => {
+            counts.data += 1;
+            if frame.length > 0 || frame.has(flag::END_STREAM) {
+                state.allowance.earn();
+            } else {
+                state.note_idle_frame();
+            }
+        }
+        Kind::RstStream => counts.resets += 1,
+        Kind::GoAway => counts.departures += 1,
+        Kind::Settings => {
+            counts.settings += 1;
+            state.note_idle_frame();
+        }
+        Kind::Ping | Kind::Priority | Kind::Unknown => state.note_idle_frame(),
+        Kind::Continuation | Kind::WindowUpdate | Kind::PushPromise => {}
     }
 }
 

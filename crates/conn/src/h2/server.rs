@@ -12,7 +12,7 @@ use wire::h2::ErrorCode;
 use super::mover::Mover;
 use super::request::Request;
 use super::state::State;
-use super::{Ping, Role, Terms};
+use super::{Counts, Ping, Role, Terms};
 use crate::about::About;
 use crate::transport::Transport;
 
@@ -60,6 +60,16 @@ impl ServerConnection {
         self.mover.ping(now, interval)
     }
 
+    /// Time passes.
+    pub fn advance(&mut self, now: Moment) {
+        self.mover.advance(now);
+    }
+
+    /// What has happened since this was called before.
+    pub fn take_counts(&self) -> Counts {
+        self.mover.take_counts()
+    }
+
     /// Whether nobody has a request on it, or may begin one.
     fn is_unused(&self) -> bool {
         let state = self.mover.state.borrow();
@@ -93,6 +103,17 @@ impl Requests {
         let mut state = self.0.state.borrow_mut();
         state.closing = true;
         state.wake();
+    }
+
+    /// Glitches of the server on this connection.
+    pub fn glitches(&self) -> u32 {
+        self.0.state.borrow().glitches
+    }
+
+    /// Requests that may be under way at a time.
+    pub fn limit(&self) -> usize {
+        let state = self.0.state.borrow();
+        state.terms.max_streams.min(state.peer_streams)
     }
 
     /// Whether both are of the same connection.

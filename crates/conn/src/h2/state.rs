@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_WINDOW, flag, push_frame};
 use wire::http::Fields;
 
+use super::counts::{Allowance, Counts};
 use super::half::Half;
 use super::spare;
 use super::{Role, Terms};
@@ -66,6 +67,14 @@ pub(super) struct State {
     pub(super) pinged: bool,
     /// Answers to such questions.
     pub(super) pongs: u32,
+    /// The peer knows by now that the connection ends, and has sent what it had begun before.
+    pub(super) knows_departure: bool,
+    /// What has happened since the connection's task was last asked.
+    pub(super) counts: Counts,
+    /// Glitches in all.
+    pub(super) glitches: u32,
+    /// Frames without use that the peer may send.
+    pub(super) allowance: Allowance,
     /// The peer has asked for a smaller table than it had, and the next head has to say that it has one (RFC 7541, section
     /// 4.2).
     pub(super) owes_table_size: bool,
@@ -105,6 +114,10 @@ impl State {
             heard: 0,
             pinged: false,
             pongs: 0,
+            knows_departure: false,
+            counts: Counts::default(),
+            glitches: 0,
+            allowance: Allowance::new(),
             owes_table_size: false,
             reset: VecDeque::new(),
             output: Vec::new(),
@@ -116,6 +129,27 @@ impl State {
             // Told with the first payload: clients that send none need no more than the protocol gives them.
             owed: CONNECTION_WINDOW - INITIAL_WINDOW,
             task: None,
+        }
+    }
+
+    /// The peer has done what a sound one would not do.
+    pub(super) fn note_glitches(&mut self, glitches: u32) {
+        self.glitches = self.glitches.saturating_add(glitches);
+        self.counts.glitches = self.counts.glitches.saturating_add(glitches);
+    }
+
+    /// Payload begins to wait, for the peer's window of its stream or for something that all streams share.
+    pub(super) fn note_stall(&mut self, of_stream: bool) {
+        match of_stream {
+            true => self.counts.stream_stalls += 1,
+            false => self.counts.connection_stalls += u32::from(self.window <= 0),
+        }
+    }
+
+    /// A frame has come that is of no use to a stream.
+    pub(super) fn note_idle_frame(&mut self) {
+        if self.allowance.spend() {
+            self.note_glitches(1);
         }
     }
 
@@ -182,6 +216,7 @@ impl State {
         self.unqueue(key, &mut half);
         let stream = if self.newest == 0 { 1 } else { self.newest + 2 };
         self.newest = stream;
+        self.counts.streams += 1;
         let place = self.halves.partition_point(|(number, _)| *number < UNOPENED);
         self.halves.insert(place, (stream, half));
         stream
@@ -223,6 +258,7 @@ impl State {
     /// A stream begins, above all others.
     pub(super) fn begin(&mut self, stream: u32, half: Box<Half>) {
         debug_assert!(self.halves.last().is_none_or(|(last, _)| *last < stream), "numbers grow");
+        self.counts.streams += 1;
         self.halves.push((stream, half));
     }
 
@@ -255,6 +291,7 @@ impl State {
         self.unqueue(stream, &mut half);
         self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
+        self.counts.ended += u32::from(stream < UNOPENED);
         spare::keep(half);
     }
 
@@ -382,12 +419,14 @@ impl State {
     /// Queues a frame of payload, and counts it against both windows.
     pub(super) fn push_payload(&mut self, stream: u32, payload: &[u8]) {
         let begin = self.output.len();
+        self.allowance.earn();
         self.push(Kind::Data, 0, stream, payload);
         self.last = Some((stream, begin));
         let sent = payload.len() as i64;
         self.window -= sent;
         if let Some(half) = self.half(stream) {
             half.window -= sent;
+            half.stalled = false;
         }
     }
 

@@ -82,7 +82,9 @@ impl Stream {
                 Received::Invalid { status: 431 }
             }
             Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
-            Some(Arrival::Here { length, .. }) => Received::Head { body: UnreadBody::uncoded(head), length },
+            Some(Arrival::Here { length, .. }) => {
+                Received::Head { body: UnreadBody::uncoded(head), length, glitch: false }
+            }
             Some(Arrival::Nothing) | None => Received::Closed,
         }
     }

@@ -32,6 +32,7 @@ pub(super) struct Pooling {
 /// What a link is made of again.
 struct Origin {
     answers: u32,
+    glitches: u32,
     generation: u32,
     place: Option<Place>,
     pool_key: Option<Box<OwnedPoolKey>>,
@@ -76,13 +77,13 @@ impl Course<'_> {
             let (generation, pool_key) = (pool.generation(serial), key.keep(None));
             // A connection that is counted nowhere must not lie among those of which there may be only so many.
             if !self.server.strict_maxconn {
-                self.pooling.origin = Some(Origin { answers: 0, generation, place: None, pool_key });
+                self.pooling.origin = Some(Origin { answers: 0, glitches: 0, generation, place: None, pool_key });
             }
             return false;
         };
-        let Link { carrier, answers, generation, place, pool_key, .. } = link;
+        let Link { carrier, answers, glitches, generation, place, pool_key, .. } = link;
         let Some(stream) = carrier.into_transport() else { return false };
-        self.pooling.origin = Some(Origin { answers, generation, place, pool_key });
+        self.pooling.origin = Some(Origin { answers, glitches, generation, place, pool_key });
         self.spare = None;
         self.stream = Some(stream);
         true
@@ -139,7 +140,7 @@ impl Course<'_> {
         if self.ended || !self.is_whole(pooling.body) || !stream.is_clean() {
             return Some(stream);
         }
-        let Origin { answers, generation, place, pool_key } = origin;
+        let Origin { answers, glitches, generation, place, pool_key } = origin;
         let worker = self.worker;
         let (shared, serial) = (&worker.process, self.server.serial);
         let answers = answers.saturating_add(1);
@@ -150,7 +151,8 @@ impl Course<'_> {
         if crowded || too_high || self.server.max_reuse.is_some_and(|most| answers > most) {
             return Some(stream);
         }
-        worker.links.put(&shared.pool, serial, Link { answers, generation, place, pool_key, ..Link::new(stream) });
+        let link = Link { answers, glitches, generation, place, pool_key, ..Link::new(stream) };
+        worker.links.put(&shared.pool, serial, link);
         None
     }
 

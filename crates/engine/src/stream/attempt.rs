@@ -306,7 +306,7 @@ impl Request<'_> {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             return Attempt::Refused;
         };
-        let Link { carrier, answers, private, first, generation, place, pool_key } = link;
+        let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
         let Some(stream) = carrier.into_transport() else { return Attempt::Unable };
         let mut stream = stream.with_tls(client);
         stream.begin_tls(&[]);
@@ -319,7 +319,7 @@ impl Request<'_> {
         match shaken {
             Waited::Done(Ok(())) => {
                 let carrier = Carrier::Own(stream);
-                Attempt::Connected(Link { carrier, answers, private, first, generation, place, pool_key })
+                Attempt::Connected(Link { carrier, answers, glitches, private, first, generation, place, pool_key })
             }
             Waited::Done(Err(insecure)) => {
                 self.note_error(tls_error(&insecure).0);
@@ -336,7 +336,7 @@ impl Request<'_> {
 
     /// Remembers what went wrong with an attempt.
     fn note_error(&self, error: ConnectionError) {
-        self.facts.borrow_mut().attempts.link = Some(LinkFacts { answers: 0, error });
+        self.facts.borrow_mut().attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
     }
 
     /// Starts to connect, from the first port of the source's range that can be had.

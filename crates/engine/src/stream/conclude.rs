@@ -6,7 +6,7 @@ use expression::capture::{CapturePlan, Kept};
 use expression::record::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 
-use crate::facts::{Cause, Facts, Phase};
+use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
@@ -37,6 +37,25 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
         log(session, &known, Origin::Close);
     }
     session.end(facts);
+}
+
+/// A request of a client with several streams became no stream: writes its line (`tune.h2.log-errors`).
+#[cold]
+pub fn log_malformed(session: &Session) {
+    // Lines of the default format begin with what is known of a request.
+    let (logger, frontend) = (&session.worker.logger, session.frontend);
+    if !session.is_logged() || logger.moment(frontend) == LogMoment::Request {
+        return;
+    }
+    learn_destination(session);
+    let facts = session.worker.take_facts();
+    if let Ok(mut known) = facts.try_borrow_mut() {
+        let (now, date) = (rt::now(), rt::wall());
+        (known.timings.start, known.start_date) = (now, date);
+        (known.outcome, known.status) = (Outcome::new(Cause::Proxy, Phase::Request), 0);
+        log(session, &known, Origin::SessionError);
+    }
+    session.worker.keep_facts(facts);
 }
 
 /// Asks where the client has connected to, if lines tell it.

@@ -13,7 +13,7 @@ use conn::pool_key::PoolKey;
 use conn::quota::Place;
 use expression::Expression;
 use expression::record::Endpoint;
-use expression::sample::{ConnectionError, LinkFacts, Type, cast};
+use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
@@ -239,7 +239,7 @@ impl Request<'_> {
         Ok(match sharing::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = sharing::open(self.session, server, protocol, shared, link);
+                let link = sharing::open(self.session, (self.proxy.index, server), protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
             _ => Attempt::Connected(link),
@@ -276,7 +276,11 @@ impl Request<'_> {
 
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
-        facts.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
+        let protocol = match link.carrier.shared() {
+            None => ProtocolFacts { glitches: link.glitches, ..ProtocolFacts::default() },
+            Some(shared) => sharing::protocol_of(shared),
+        };
+        facts.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
         facts.attempts.server_tls = link.carrier.tls_facts().cloned();
         facts.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         facts.timings.connected = Some(rt::now());

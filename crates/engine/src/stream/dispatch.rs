@@ -280,7 +280,10 @@ impl<'s> Plan<'s> {
             let won = if end == End::Overtaken { exchange.take_winner() } else { None };
             let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
             let Some(won) = won else {
-                return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
+                let (remains, ending) = (exchange.remains(), exchange.take_ending());
+                drop(exchange);
+                target.link.glitches = facts.borrow().attempts.link.map_or(0, |link| link.protocol.glitches);
+                return Exchanged { end, remains, tunnelled, ending };
             };
             drop(exchange);
             let input = hedge.overtake(client, target, won);

@@ -302,7 +302,8 @@ impl Probes for StreamProbes<'_, '_> {
         let bind = session.bind_index();
         let (accept_date, header) = (session.accept_date(), session.proxy_header());
         let (error, tls, is_secure) = (session.error.get(), session.tls(), session.is_secure());
-        Some(SessionFacts { bind, accept_date, header, error, tls, is_secure })
+        let protocol = session.protocol_facts();
+        Some(SessionFacts { bind, accept_date, header, error, tls, is_secure, protocol })
     }
 
     fn server_tls(&self) -> Option<Arc<tls::Facts>> {

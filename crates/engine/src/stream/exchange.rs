@@ -173,6 +173,8 @@ pub struct Exchange<'a> {
     sent: bool,
     /// The server's link may serve another request after this one.
     reusable: bool,
+    /// But the server has done too much there that a sound one would not do.
+    odd: bool,
     keep_client: bool,
     /// What a rule puts in the place of the server's answer.
     ending: Option<Box<Ending<'static>>>,
@@ -229,6 +231,7 @@ impl<'a> Exchange<'a> {
             half_closed: false,
             sent: false,
             reusable: false,
+            odd: false,
             keep_client: !terms.close_client,
             ending: None,
         }
@@ -254,7 +257,7 @@ impl<'a> Exchange<'a> {
 
     /// The link may serve another request.
     fn link_is_reusable(&self) -> bool {
-        self.reusable && self.sent && self.answer == Answer::Done
+        self.reusable && !self.odd && self.sent && self.answer == Answer::Done
     }
 
     /// The client's connection goes on. Also where it has closed its direction: there may be another request before
@@ -406,6 +409,9 @@ impl<'a> Exchange<'a> {
 
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {
         let malformed = matches!(error, FlowError::Malformed(_) | FlowError::Refused);
+        if malformed && self.client.conn.is_connection() {
+            self.session.note_glitches(1);
+        }
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.
             Answer::Awaited if is_endless(error) => failed(Cause::Proxy, Phase::Headers, 400),
@@ -450,7 +456,11 @@ impl<'a> Exchange<'a> {
                 }
                 Ok(())
             }
-            Err(FlowError::Malformed(_) | FlowError::Refused) => failed(Cause::Proxy, Phase::Data, 0),
+            Err(FlowError::Malformed(_) | FlowError::Refused) => {
+                let facts = self.facts;
+                self.note_link(&mut facts.borrow_mut(), 1);
+                failed(Cause::Proxy, Phase::Data, 0)
+            }
             Err(FlowError::Write(_)) => failed(Cause::Client, Phase::Data, 0),
             Err(FlowError::Read(_) | FlowError::Truncated) => failed(Cause::Server, Phase::Data, 0),
         }

@@ -1,8 +1,11 @@
 //! Counts for the statistics: what happened to a connection, a request, a server, noted where it happens or where the
 //! stream ends. Must never decide anything, and never wait.
 
-use live::Counts;
-use live::counters::{ProxyTallies, Rate, Tally, WorkerTallies};
+use std::cell::Cell;
+
+use conn::h2::Counts;
+use live::Counts as Loads;
+use live::counters::{Http2Tally, ProxyTallies, Rate, Tally, WorkerTallies};
 use policy::program::{Proxy, Server};
 
 use crate::facts::{Cause, Facts, Flow, Phase};
@@ -93,6 +96,9 @@ pub fn upgraded(session: &Session) {
     let worker = &session.worker;
     let (front, index) = (&session.tallies().front, session.frontend);
     front.requests.increment();
+    if session.has_several() {
+        front.protocol.streams.subtract(1);
+    }
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
 }
 
@@ -118,7 +124,7 @@ pub fn backend(worker: &Worker, proxy: &Proxy) {
 }
 
 /// A server was chosen by the balance and took the request; the counts include it.
-pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Counts, balanced: bool) {
+pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, balanced: bool) {
     let tallies = worker.tallies();
     let (tally, back) = (&tallies.servers[server.serial], &tallies.proxies[proxy.index].back);
     if balanced {
@@ -297,6 +303,15 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
         return;
     }
     facts.counted = now;
+    if session.has_several() {
+        // What the protocol's counters are made of holds bytes of HTTP/1 and HTTP/2.
+        parties.front.protocol.received.subtract(bytes_in);
+        parties.front.protocol.sent.subtract(bytes_out);
+    }
+    if let (Some(back), true) = (parties.back, facts.attempts.link.is_some_and(|link| link.protocol.major > 1)) {
+        back.protocol.received.subtract(received);
+        back.protocol.sent.subtract(sent);
+    }
     parties.each(|tally| {
         tally.bytes_in.add(bytes_in);
         tally.sent.add(sent);
@@ -368,10 +383,12 @@ pub fn dropped(session: &Session, bytes: usize) {
 #[cold]
 pub fn no_request(session: &Session, facts: &Facts, received: usize, sent: usize) {
     let protocol = &session.tallies().front.protocol;
-    protocol.received.add(received as u64);
-    protocol.sent.add(sent as u64);
-    if received == 0 && facts.bytes.bytes_in == 0 {
-        protocol.streams.subtract(1);
+    if !session.has_several() {
+        protocol.received.add(received as u64);
+        protocol.sent.add(sent as u64);
+        if received == 0 && facts.bytes.bytes_in == 0 {
+            protocol.streams.subtract(1);
+        }
     }
     session.worker.tallies().process.bytes_out.add(sent as u64);
 }
@@ -397,6 +414,65 @@ fn answer(parties: &Parties<'_>, facts: &Facts) {
     if let (Some(server), Some(_)) = (parties.server, facts.timings.response) {
         let class = facts.server_status.map_or(class, |status| class_of(i32::from(status)));
         server.answers[class].increment();
+    }
+}
+
+/// A server of HTTP/1 has done what a sound one would not do.
+#[cold]
+pub fn server_glitches(session: &Session, backend: usize, glitches: u32) {
+    session.worker.tallies().proxies[backend].back_http2.glitches.add(u64::from(glitches));
+}
+
+/// A connection of HTTP/2 that is open, and what is counted of it.
+pub struct Http2Connection<'a> {
+    tally: &'a Http2Tally,
+    streams: Cell<u64>,
+}
+
+impl<'a> Http2Connection<'a> {
+    /// It has begun.
+    pub fn new(tally: &'a Http2Tally) -> Self {
+        tally.open_connections.increment();
+        tally.connections.increment();
+        Self { tally, streams: Cell::new(0) }
+    }
+
+    /// A client's connection goes on in HTTP/2, and is none of HTTP/1.
+    pub fn with_client(session: &'a Session) -> Self {
+        session.tallies().front.protocol.connections.subtract(1);
+        Self::new(&session.tallies().front_http2)
+    }
+
+    /// What has happened on it. Glitches are counted where their consequences are.
+    pub fn count(&self, counts: &Counts) {
+        let tally = self.tally;
+        let rows = [
+            (&tally.headers_received, counts.headers),
+            (&tally.data_received, counts.data),
+            (&tally.settings_received, counts.settings),
+            (&tally.resets_received, counts.resets),
+            (&tally.departures_received, counts.departures),
+            (&tally.connection_errors, counts.connection_errors),
+            (&tally.stream_errors, counts.stream_errors),
+            (&tally.resets_sent, counts.resets_sent),
+            (&tally.departures_sent, counts.departures_sent),
+            (&tally.open_streams, counts.streams),
+            (&tally.streams, counts.streams),
+            (&tally.stream_stalls, counts.stream_stalls),
+            (&tally.connection_stalls, counts.connection_stalls),
+        ];
+        rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
+        let open = self.streams.get() + u64::from(counts.streams);
+        let ended = u64::from(counts.ended).min(open);
+        tally.open_streams.subtract(ended);
+        self.streams.set(open - ended);
+    }
+}
+
+impl Drop for Http2Connection<'_> {
+    fn drop(&mut self) {
+        self.tally.open_connections.subtract(1);
+        self.tally.open_streams.subtract(self.streams.get());
     }
 }
 

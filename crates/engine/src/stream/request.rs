@@ -26,6 +26,8 @@ enum Received {
     Silence,
     /// The protocol that was agreed on has not begun.
     Unspoken,
+    /// The client has done too much that a sound one would not do.
+    Cut(Outcome),
     Failed {
         outcome: Outcome,
         status: u16,
@@ -79,6 +81,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             return;
         }
         Received::Unspoken => return refuse_silently(session, facts, begun),
+        Received::Cut(outcome) => return dispatch::cut(session, facts, outcome),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -131,7 +134,11 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             {
                 Poll::Ready(Received::Unspoken)
             }
-            Poll::Ready(h1::Received::Head { body, length }) => {
+            Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => {
+                let outcome = Outcome::new(Cause::Proxy, Phase::Request);
+                Poll::Ready(Received::Cut(outcome))
+            }
+            Poll::Ready(h1::Received::Head { body, length, .. }) => {
                 meet_head(&mut facts.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
             }
@@ -144,6 +151,9 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                 Poll::Ready(Received::Failed { outcome, status: 405 })
             }
             Poll::Ready(h1::Received::Invalid { status }) => {
+                if !session.has_several() {
+                    session.note_glitches(1);
+                }
                 facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
             }
@@ -176,6 +186,13 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
         }
     })
     .await
+}
+
+/// The client has sent what an option alone lets pass. Whether that was too much.
+#[cold]
+fn odd(session: &Session) -> bool {
+    session.note_glitches(1);
+    session.is_too_odd()
 }
 
 /// Notes a request whose head was `length` bytes long.

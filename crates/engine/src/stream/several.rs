@@ -4,21 +4,27 @@
 use std::task::{Context, Poll};
 
 use base::moment::Moment;
+use config::spec::Http2ErrorsSpec;
 use conn::downstream::Downstream;
-use conn::h2::{Ping, Terms};
+use conn::glitches::GlitchLimits;
+use conn::h2::{Counts, Ping, Terms};
 use conn::several::Connection;
-use policy::program::MuxProtocol;
+use expression::sample::ProtocolFacts;
+use live::{StreamShare, StreamShares};
+use policy::program::{MuxProtocol, StreamLimits};
 use rt::LocalRc;
 
 use crate::session::Session;
 use crate::stream::http::Client;
-use crate::stream::request;
+use crate::stream::metrics::Http2Connection;
 use crate::stream::task::StreamTask;
+use crate::stream::{conclude, request};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
-    let Some(connection) = Connection::of(conn, terms(session)) else { return };
+    let share = stream_share(session);
+    let Some(connection) = Connection::of(conn, terms(session, share.as_ref())) else { return };
     if carry(session, connection, timer).await {
         client.linger();
     }
@@ -27,17 +33,18 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
 /// The same of a connection that was opened to a server which asks (reverse HTTP).
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
-    if let Some(connection) = Connection::reversed(conn, terms(session)) {
+    if let Some(connection) = Connection::reversed(conn, terms(session, None)) {
         carry(session, connection, timer).await;
     }
 }
 
 /// Carries the streams of a connection to its end. Whether the client has broken the protocol.
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> bool {
+    let open = Http2Connection::with_client(session);
     let mut waiting = Waiting::default();
     loop {
         let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut waiting, cx)).await;
+        let event = std::future::poll_fn(|cx| poll(session, (&mut connection, &open), timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
         start(session, stream, opened);
         if rt::slice_is_over() {
@@ -46,6 +53,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     }
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
+    settle(session, &connection, &open);
     connection.is_broken()
 }
 
@@ -62,11 +70,28 @@ pub fn is_welcome(session: &Session) -> bool {
     session.protocol() != Some(MuxProtocol::Http1) && !session.proxy().http.disable_h2_upgrade
 }
 
-/// What clients of a session's frontend are granted.
-fn terms(session: &Session) -> Terms {
+/// What a connection gets of the streams that all connections share (`tune.streams-elasticity`); `None`: they share none.
+fn stream_share(session: &Session) -> Option<StreamShare> {
     let global = &session.generation().program.global;
+    let most = u32::try_from(global.http2.streams).unwrap_or(u32::MAX);
+    let all = global.streams.shared?;
+    Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
+}
+
+/// Streams at a time for a client of a worker on which so many tasks wait: from its limit on, as many fewer as the square of
+/// the excess says (`rq-load`, `min`).
+fn under_load(limits: &StreamLimits, most: usize, waiting: usize) -> usize {
+    let Some(load) = limits.load.map(|load| load as usize).filter(|load| waiting > *load) else { return most };
+    let squares = (most as u128 * (load as u128).pow(2)) / (waiting as u128).pow(2);
+    usize::try_from(squares).unwrap_or(most).max(limits.least.min(most)).max(1)
+}
+
+/// What clients of a session's frontend are granted.
+fn terms(session: &Session, share: Option<&StreamShare>) -> Terms {
+    let global = &session.generation().program.global;
+    let streams = under_load(&global.streams, global.http2.streams, rt::waiting_tasks());
     Terms {
-        max_streams: global.http2.streams,
+        max_streams: share.map_or(streams, |share| streams.min(share.streams() as usize)),
         window: global.http2.window,
         shared_window: global.http2.shared_window,
         table_size: global.http2.table_size,
@@ -75,6 +100,7 @@ fn terms(session: &Session) -> Terms {
         max_head: request::head_limits(global).max_head,
         max_fields: request::head_limits(global).max_fields,
         accept_unsafe: session.proxy().http.accept_unsafe_request,
+        glitches: GlitchLimits { threshold: global.glitches.http2_clients, usage: global.glitches.usage },
     }
 }
 
@@ -93,16 +119,23 @@ struct Waiting {
 /// but `timeout client` bounds it.
 fn poll(
     session: &Session,
-    connection: &mut Connection<'_>,
+    (connection, open): (&mut Connection<'_>, &Http2Connection<'_>),
     timer: &mut rt::Timer,
     waiting: &mut Waiting,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Downstream>> {
+    let lasts = session.proxy().options.idle_close_on_response;
     if session.is_leaving() {
-        connection.refuse();
+        connection.leave(lasts);
     }
-    if let Poll::Ready(event) = connection.poll(cx) {
+    let mut next = connection.advance(rt::now());
+    let polled = connection.poll(cx);
+    settle(session, connection, open);
+    if let Poll::Ready(event) = polled {
         return Poll::Ready(event);
+    }
+    if next.is_none() {
+        next = connection.advance(rt::now());
     }
     let timeouts = &session.proxy().timeouts;
     let is_there = connection.pongs() != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
@@ -116,8 +149,11 @@ fn poll(
     let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
     loop {
         let now = rt::now();
-        let leaves = connection.is_idle() && session.is_leaving();
-        if leaves || deadline.is_some_and(|deadline| now >= deadline) {
+        if next.is_some_and(|next| now >= next) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if deadline.is_some_and(|deadline| now >= deadline) {
             return Poll::Ready(None);
         }
         let interval = session.bind().and_then(|bind| bind.listening.idle_ping);
@@ -131,10 +167,34 @@ fn poll(
             Some(Ping::Unanswered) => return Poll::Ready(None),
         };
         let departure = session.departure().filter(|departure| *departure > now);
-        timer.arm([deadline, departure, ping].into_iter().flatten().min());
+        timer.arm([deadline, departure, ping, next].into_iter().flatten().min());
         if timer.poll_expired(cx).is_pending() {
             return Poll::Pending;
         }
+    }
+}
+
+/// Counts what has happened on a connection, and writes lines about requests that became no streams.
+fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection<'_>) {
+    let counts = connection.take_counts();
+    let (streams, limit) = connection.streams();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let known = session.protocol_facts();
+    session.note_protocol(ProtocolFacts { major: 2, streams: number(streams), limit: number(limit), ..known });
+    if counts == Counts::default() {
+        return;
+    }
+    open.count(&counts);
+    if counts.glitches > 0 {
+        session.note_glitches(counts.glitches);
+    }
+    let lines = match session.generation().program.global.streams.logged_errors {
+        Http2ErrorsSpec::None => 0,
+        Http2ErrorsSpec::Connection => counts.fatal,
+        Http2ErrorsSpec::Stream => counts.fatal + counts.malformed,
+    };
+    for _ in 0..lines {
+        conclude::log_malformed(session);
     }
 }
 
@@ -153,4 +213,20 @@ async fn run(task: LocalRc<StreamTask>, stream: Downstream, served: u32) {
         task.conclude_killed();
     }
     task.leave();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_takes_streams_with_the_square_of_its_excess() {
+        let limits = |load, least| StreamLimits { load, least, shared: None, logged_errors: Http2ErrorsSpec::Stream };
+        let rows = [(None, 1, 9000, 100), (Some(50), 1, 50, 100), (Some(50), 1, 100, 25), (Some(50), 1, 5000, 1)];
+        for (load, least, waiting, streams) in rows {
+            assert_eq!(under_load(&limits(load, least), 100, waiting), streams, "{load:?} {waiting}");
+        }
+        assert_eq!(under_load(&limits(Some(50), 15), 100, 5000), 15);
+        assert_eq!(under_load(&limits(Some(50), 15), 10, 5000), 10);
+    }
 }

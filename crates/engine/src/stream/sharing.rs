@@ -2,15 +2,19 @@
 //! server, nor serve a request.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::h2::{Ping, Terms};
+use conn::glitches::GlitchLimits;
+use conn::h2::{self, Counts, Ping, Terms};
 use conn::link::Link;
 use conn::several::{Protocol, Requests, ServerConnection};
+use expression::sample::ProtocolFacts;
 use policy::program::{Global, MuxProtocol, Server};
 
 use crate::session::Session;
+use crate::stream::metrics::Http2Connection;
 use crate::stream::request::head_limits;
 use crate::worker::Worker;
 
@@ -35,19 +39,39 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
 
 /// Speaks a protocol on a connection that was just opened, which becomes the first request's share of it. Later requests of
 /// this worker find it where it is `shared`. `None`: it cannot.
-pub fn open(session: &Session, server: &Server, protocol: Protocol, shared: bool, link: Link) -> Option<Link> {
+pub fn open(
+    session: &Session,
+    (proxy, server): (usize, &Server),
+    protocol: Protocol,
+    shared: bool,
+    link: Link,
+) -> Option<Link> {
     let worker = &session.worker;
-    let Link { carrier, answers, private, first, generation, place, pool_key } = link;
+    let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = terms(&session.generation().program.global, server);
     let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms);
     let carrier = requests.begin()?;
-    let mut link = Link { carrier, answers, private, first, generation, place, pool_key };
+    let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     if shared {
         worker.links.share(server.serial, &mut link, &requests);
     }
     let interval = server.connecting.idle_ping;
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), connection, requests, interval));
+    let tallies = Rc::clone(worker);
+    // One of HTTP/1 would have been counted.
+    worker.tallies().proxies[proxy].back.protocol.connections.subtract(1);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((tallies, proxy), connection, requests, interval));
     Some(link)
+}
+
+/// What is known of a connection of several requests.
+pub fn protocol_of(shared: &h2::Requests) -> ProtocolFacts {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    ProtocolFacts {
+        major: 2,
+        glitches: shared.glitches(),
+        streams: number(shared.open()),
+        limit: number(shared.limit()),
+    }
 }
 
 /// What a server is granted.
@@ -62,26 +86,41 @@ fn terms(global: &Global, server: &Server) -> Terms {
         max_fields: head_limits(global).max_fields,
         extends: false,
         accept_unsafe: false,
+        glitches: GlitchLimits { threshold: global.glitches.http2_servers, usage: global.glitches.usage },
     }
 }
 
 /// Serves a connection until it has ended. An idle one is asked every `interval` whether its server is there.
-async fn carry(worker: Rc<Worker>, connection: ServerConnection, requests: Requests, interval: Option<Duration>) {
-    move_frames(&worker, connection, &requests, interval).await;
+async fn carry(
+    (worker, proxy): (Rc<Worker>, usize),
+    connection: ServerConnection,
+    requests: Requests,
+    interval: Option<Duration>,
+) {
+    move_frames((&worker, proxy), connection, &requests, interval).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
 /// Moves what the requests of a connection have to send and to receive.
 async fn move_frames(
-    worker: &Worker,
+    (worker, proxy): (&Worker, usize),
     mut connection: ServerConnection,
     requests: &Requests,
     interval: Option<Duration>,
 ) {
     let mut timer = rt::Timer::new();
+    let tallies = Arc::clone(&worker.tallies().proxies[proxy]);
+    let open = Http2Connection::new(&tallies.back_http2);
     std::future::poll_fn(|cx| {
         loop {
-            if connection.poll(cx).is_ready() {
+            connection.advance(rt::now());
+            let polled = connection.poll(cx);
+            let counts = connection.take_counts();
+            if counts != Counts::default() {
+                open.count(&counts);
+                tallies.back_http2.glitches.add(u64::from(counts.glitches));
+            }
+            if polled.is_ready() {
                 return Poll::Ready(());
             }
             if requests.open() == 0 {

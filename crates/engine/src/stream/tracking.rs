@@ -145,6 +145,17 @@ pub fn answer(session: &Session, facts: &Facts, status: u16) {
     }
 }
 
+/// The client of a session has done what a sound one would not do: what its session tracks counts it.
+#[cold]
+pub fn glitches(session: &Session, glitches: u32) {
+    if let Some(tracking) = session.known_tracking() {
+        tracking.borrow().each(rt::now(), |entry, _| {
+            entry.add(DataKind::GlitchCnt, 0, glitches.into());
+            entry.add(DataKind::GlitchRate, 0, glitches.into());
+        });
+    }
+}
+
 fn count_request(entry: &mut EntryMut<'_>) {
     entry.add(DataKind::HttpReqCnt, 0, 1);
     entry.add(DataKind::HttpReqRate, 0, 1);

@@ -218,7 +218,7 @@ impl Probes for FixedProbes {
             received: 44,
             number: 9,
             client_streams: 3,
-            link: Some(LinkFacts { answers: 1, error: ConnectionError::NONE }),
+            link: Some(LinkFacts { answers: 1, ..LinkFacts::default() }),
             own: OwnLimits { client: Some(Duration::from_millis(1_500)), retries: Some(7), ..OwnLimits::default() },
             last_rule: Some(RulePlace { file: 0, line: 12 }),
             waiting_rule: None,

@@ -19,15 +19,17 @@ pub const TABLE: &[Fetch] = &[
     plain("bc_err_str", Type::Str, SERVER, "The sentence about that error.", |c, _| {
         Some(Value::Str(link(c)?.error.message().as_bytes()))
     }),
-    plain("bc_glitches", INT, SERVER, "Oddities of the server's protocol: none in HTTP/1.", |c, _| {
-        link(c).map(|_| Value::Int(0))
+    plain("bc_glitches", INT, SERVER, "Glitches of the server on its connection.", |c, _| {
+        Some(Value::Int(link(c)?.protocol.glitches.into()))
     }),
-    plain("bc_nb_streams", INT, SERVER, "Streams of the server's connection.", |c, _| link(c).map(|_| Value::Int(1))),
+    plain("bc_nb_streams", INT, SERVER, "Streams of the server's connection.", |c, _| {
+        Some(Value::Int(link(c)?.protocol.streams.into()))
+    }),
     plain("bc_reused", Type::Bool, SERVER, "Whether the server's connection served other requests before.", |c, _| {
         Some(Value::Bool(link(c).is_some_and(|link| link.answers > 0)))
     }),
     plain("bc_settings_streams_limit", INT, SERVER, "Streams at a time that the server may have.", |c, _| {
-        link(c).map(|_| Value::Int(1))
+        Some(Value::Int(link(c)?.protocol.limit.into()))
     }),
     plain("bs.aborted", INT, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |_, _| {
         Some(Value::Int(0))

@@ -3,7 +3,7 @@
 
 use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
-use crate::sample::{ConnectionError, Context, Places, Transport, Type, Value};
+use crate::sample::{ConnectionError, Context, Places, ProtocolFacts, Transport, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use wire::proxy_protocol::{kind, ssl_kind};
 
@@ -16,7 +16,9 @@ pub const TABLE: &[Fetch] = &[
     Fetch::new("accept_date", UNIT, INT, CLIENT, "When the connection was accepted.", accept_date).checked(check_date),
     plain("bc_dst", Type::Addr, SERVER, "The server's address.", |c, _| ask(c, Transport::ServerAddress)),
     plain("bc_dst_port", INT, SERVER, "The server's port.", |c, _| ask(c, Transport::ServerPort)),
-    plain("bc_http_major", INT, SERVER, "The server's version of HTTP on the wire.", |c, _| major(c)),
+    plain("bc_http_major", INT, SERVER, "The server's version of HTTP on the wire.", |c, _| {
+        major(c, c.probes.stream()?.link.unwrap_or_default().protocol)
+    }),
     rtt("bc_rtt", "Round-trip time to the server.", |c, a| in_time(c, a, Transport::ServerRtt)),
     rtt("bc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ServerRttVariance)),
     plain("bc_src", Type::Addr, SERVER, "Where the connection to the server comes from.", |c, _| {
@@ -43,10 +45,14 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Str(error(c).message().as_bytes()))
     }),
     number("fc_fackets", "Forward acknowledgements.", |c, _| ask(c, Transport::ClientFackets)),
-    plain("fc_glitches", INT, CLIENT, "Oddities of the client's protocol: none in HTTP/1.", |_, _| zero()),
-    plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| client_major(c)),
+    plain("fc_glitches", INT, CLIENT, "Glitches of the client on its connection.", |c, _| {
+        Some(Value::Int(protocol(c).glitches.into()))
+    }),
+    plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| major(c, protocol(c))),
     number("fc_lost", "Segments that are thought lost.", |c, _| ask(c, Transport::ClientLost)),
-    plain("fc_nb_streams", INT, CLIENT, "Streams of the client's connection.", |_, _| one()),
+    plain("fc_nb_streams", INT, CLIENT, "Streams of the client's connection.", |c, _| {
+        Some(Value::Int(protocol(c).streams.into()))
+    }),
     plain("fc_pp_authority", Type::Str, CLIENT, "The host name in the PROXY header.", |c, _| tlv(c, kind::AUTHORITY)),
     Fetch::new("fc_pp_tlv", NAME, Type::Str, TLV, "A value of the PROXY header by its type.", fc_pp_tlv)
         .each(fc_pp_tlv_each)
@@ -61,7 +67,9 @@ pub const TABLE: &[Fetch] = &[
     rtt("fc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ClientRttVariance)),
     number("fc_sacked", "Segments acknowledged out of order.", |c, _| ask(c, Transport::ClientSacked)),
     plain("fc_saved_syn", Type::Bin, CLIENT, "The packet that began the connection (tcp-ss), once.", saved_syn),
-    plain("fc_settings_streams_limit", INT, TLV, "Streams at a time that the client may have.", |_, _| one()),
+    plain("fc_settings_streams_limit", INT, TLV, "Streams at a time that the client may have.", |c, _| {
+        Some(Value::Int(protocol(c).limit.into()))
+    }),
     plain("fc_src", Type::Addr, CLIENT, "Where the client really is.", |c, _| ask(c, Transport::ClientAddress)),
     plain("fc_src_is_local", Type::Bool, CLIENT, "Whether fc_src is this machine's.", |c, _| {
         is_local(c, ask(c, Transport::ClientAddress))
@@ -94,24 +102,14 @@ fn error(context: &Context<'_>) -> ConnectionError {
     context.probes.session().map_or(ConnectionError::NONE, |session| session.error)
 }
 
-fn zero<'a>() -> Option<Value<'a>> {
-    Some(Value::Int(0))
+fn protocol(context: &Context<'_>) -> ProtocolFacts {
+    context.probes.session().map(|session| session.protocol).unwrap_or_default()
 }
 
-fn one<'a>() -> Option<Value<'a>> {
-    Some(Value::Int(1))
-}
-
-/// HTTP/1 is what is spoken; in TCP mode nothing is known of that.
-fn major<'a>(context: &Context<'a>) -> Option<Value<'a>> {
+fn major<'a>(context: &Context<'a>, of: ProtocolFacts) -> Option<Value<'a>> {
     let knows = context.program.zip(context.frontend);
-    if knows.is_none_or(|(program, frontend)| program.is_http(frontend)) { one() } else { None }
-}
-
-/// What the client speaks, as its request tells.
-fn client_major<'a>(context: &Context<'a>) -> Option<Value<'a>> {
-    let is_http2 = context.request.is_some_and(|request| request.version_text().starts_with(b"HTTP/2"));
-    if is_http2 { Some(Value::Int(2)) } else { major(context) }
+    let speaks = knows.is_none_or(|(program, frontend)| program.is_http(frontend));
+    speaks.then(|| Value::Int(of.major.into()))
 }
 
 fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Value<'a>> {

@@ -24,7 +24,8 @@ pub(crate) use hexadecimal::unhex;
 pub use meter::Meter;
 pub use place::{Place, Places};
 pub use probes::{
-    Cost, LinkFacts, OwnLimits, Probes, ProcessFacts, RulePlace, SessionFacts, Sink, StreamFacts, Transport, UsageOf,
+    Cost, LinkFacts, OwnLimits, Probes, ProcessFacts, ProtocolFacts, RulePlace, SessionFacts, Sink, StreamFacts,
+    Transport, UsageOf,
 };
 pub use text::Text;
 pub use transaction::Transaction;

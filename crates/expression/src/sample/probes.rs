@@ -169,6 +169,28 @@ pub struct SessionFacts<'a> {
     pub tls: Option<&'a Facts>,
     /// Whether clients speak TLS at its address.
     pub is_secure: bool,
+    /// What its protocol has seen.
+    pub protocol: ProtocolFacts,
+}
+
+/// What is known of a connection by its protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtocolFacts {
+    /// The version of HTTP on the wire: its first digit.
+    pub major: u32,
+    /// What the peer did that a sound one would not do.
+    pub glitches: u32,
+    /// Streams that are open.
+    pub streams: u32,
+    /// Streams that may be open at a time.
+    pub limit: u32,
+}
+
+impl Default for ProtocolFacts {
+    /// HTTP/1.
+    fn default() -> Self {
+        Self { major: 1, glitches: 0, streams: 1, limit: 1 }
+    }
 }
 
 /// What is known of a stream by now.
@@ -230,6 +252,8 @@ pub struct LinkFacts {
     pub answers: u32,
     /// Why it was not made.
     pub error: ConnectionError,
+    /// What its protocol has seen.
+    pub protocol: ProtocolFacts,
 }
 
 /// Limits of one stream that take the place of its proxies'; `None`: they do not.

@@ -2,10 +2,12 @@
 //! its own; a reader adds them up. Must never be asked by a decision: limits and queues have their own counts.
 
 mod cell;
+mod http2;
 mod kept;
 mod rate;
 
 pub use cell::{Averages, Count, Peak};
+pub use http2::Http2Tally;
 pub use kept::{Kept, KeptCounts, Side};
 pub use rate::Rate;
 
@@ -200,6 +202,22 @@ pub struct ProxyTallies {
     pub back: Tally,
     /// Its listening addresses.
     pub binds: Box<[Tally]>,
+    /// Its connections of HTTP/2 with clients.
+    pub front_http2: Http2Tally,
+    /// The same with servers.
+    pub back_http2: Http2Tally,
+}
+
+impl ProxyTallies {
+    fn new(binds: usize) -> Self {
+        Self {
+            front: Tally::default(),
+            back: Tally::default(),
+            binds: (0..binds).map(|_| Tally::default()).collect(),
+            front_http2: Http2Tally::default(),
+            back_http2: Http2Tally::default(),
+        }
+    }
 }
 
 /// What is counted of the process.
@@ -239,11 +257,7 @@ pub struct WorkerTallies {
 
 impl WorkerTallies {
     fn new(binds: &[usize], servers: usize) -> Self {
-        let tallies = |count: usize| (0..count).map(|_| Tally::default()).collect();
-        let proxies = binds.iter().map(|binds| {
-            let binds = tallies(*binds);
-            Arc::new(ProxyTallies { front: Tally::default(), back: Tally::default(), binds })
-        });
+        let proxies = binds.iter().map(|binds| Arc::new(ProxyTallies::new(*binds)));
         Self {
             process: ProcessTally::default(),
             proxies: proxies.collect(),
@@ -256,6 +270,10 @@ impl WorkerTallies {
         for proxy in &self.proxies {
             std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|tally| tally.clear(all, true));
             proxy.back.clear(all, false);
+            if all {
+                proxy.front_http2.clear();
+                proxy.back_http2.clear();
+            }
         }
         self.servers.iter().for_each(|tally| tally.clear(all, false));
         let process = &self.process;
@@ -294,8 +312,7 @@ impl Counters {
 
     /// One more backend, likewise.
     pub fn add_backend(&self, index: usize) -> bool {
-        let tallies = || ProxyTallies { front: Tally::default(), back: Tally::default(), binds: Box::default() };
-        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(tallies())) == Ok(index))
+        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(ProxyTallies::new(0))) == Ok(index))
     }
 
     /// One thing's tallies, one of each worker.
@@ -305,6 +322,15 @@ impl Counters {
 }
 
 impl Counters {
+    /// The sum of a count of HTTP/2, with clients (`front`) or servers of a proxy.
+    pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Tally) -> &Count) -> u64 {
+        let part = |worker: &Arc<WorkerTallies>| {
+            let tallies = &worker.proxies[proxy];
+            of(if front { &tallies.front_http2 } else { &tallies.back_http2 }).get()
+        };
+        self.workers.iter().map(part).fold(0, u64::wrapping_add)
+    }
+
     /// The sum of a count of the process.
     pub fn process(&self, of: impl Fn(&ProcessTally) -> &Count) -> u64 {
         self.workers.iter().map(|worker| of(&worker.process).get()).sum()

@@ -1,7 +1,7 @@
 //! A proxy's options about HTTP. Must never look at a message.
 
-use crate::program::{AddressField, GlobalHttp, Http, Http2Limits};
-use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, StatusCodes};
+use crate::program::{AddressField, GlobalHttp, Http, Http2Limits, StreamLimits};
+use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, StatusCodes, StreamsLoadSpec};
 use config::text;
 use expression::Expression;
 use std::sync::Arc;
@@ -92,6 +92,25 @@ pub(super) fn http2(written: &Http2TuneSpec, bufsize: usize) -> (Http2Limits, Ht
         written.total_streams.unwrap_or(0),
     );
     (clients, limits(written.server_window, written.server_buffers, written.server_streams, 0))
+}
+
+/// What bounds streams of clients beside that.
+pub(super) fn streams(written: &GlobalSpec, maxconn: u32) -> StreamLimits {
+    /// Tasks that a worker runs in a row, unless `tune.runqueue-depth` says otherwise.
+    const RUN_QUEUE_DEPTH: u32 = 512;
+    let http2 = &written.tune.http2;
+    let elasticity = written.tune.streams_elasticity;
+    let shared = (elasticity > 0).then(|| u64::from(maxconn) * u64::from(elasticity.saturating_sub(100)) / 100);
+    StreamLimits {
+        load: match http2.streams_load {
+            StreamsLoadSpec::Ignore => None,
+            StreamsLoadSpec::Auto => Some(written.machine.run_queue_depth.unwrap_or(RUN_QUEUE_DEPTH)),
+            StreamsLoadSpec::Tasks(tasks) => Some(tasks),
+        },
+        least: http2.least_streams.unwrap_or(1) as usize,
+        shared: shared.map(|streams| u32::try_from(streams).unwrap_or(u32::MAX)),
+        logged_errors: http2.logged_errors,
+    }
 }
 
 #[cfg(test)]

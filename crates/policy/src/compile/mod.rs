@@ -427,6 +427,8 @@ impl<'a> Compiler<'a> {
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             http2,
             http2_servers,
+            streams: http::streams(written, worked_out.maxconn),
+            glitches: tune.glitches,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
             http: http::global(written),
             max_rules_at_once: tune.max_rules_at_once.map_or(50, |most| if most == 0 { u32::MAX } else { most }),

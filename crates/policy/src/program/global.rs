@@ -1,7 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::{GlobalHttp, LogTarget};
-use config::spec::{CloseSpread, MultiQueue, RatesSpec};
+use config::spec::{CloseSpread, GlitchTuneSpec, Http2ErrorsSpec, MultiQueue, RatesSpec};
 use expression::key::TokenLimits;
 use std::time::Duration;
 
@@ -20,6 +20,19 @@ pub struct Http2Limits {
     pub extends: bool,
     /// Bytes of fields that blocks may refer to.
     pub table_size: usize,
+}
+
+/// What is spoken with clients of several streams beside that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Tasks that wait on a worker from which on its clients are granted fewer streams (`rq-load`).
+    pub load: Option<u32>,
+    /// Streams that they are granted at least then (`min`).
+    pub least: usize,
+    /// `tune.streams-elasticity`: streams beyond the first of each that connections may have in all; `None`: no limit.
+    pub shared: Option<u32>,
+    /// `tune.h2.log-errors`.
+    pub logged_errors: Http2ErrorsSpec,
 }
 
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
@@ -62,6 +75,10 @@ pub struct Global {
     pub http2: Http2Limits,
     /// What servers of HTTP/2 are granted.
     pub http2_servers: Http2Limits,
+    /// What bounds streams of clients beyond that.
+    pub streams: StreamLimits,
+    /// What follows from glitches.
+    pub glitches: GlitchTuneSpec,
     /// `tune.http.logurilen`, bytes.
     pub logurilen: usize,
     /// What holds for HTTP.

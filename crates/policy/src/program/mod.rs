@@ -38,7 +38,7 @@ pub use connecting::{
 };
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
-pub use global::{Global, Http2Limits, SocketBuffers};
+pub use global::{Global, Http2Limits, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
 pub use lent::Lent;

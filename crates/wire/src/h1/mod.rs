@@ -31,8 +31,8 @@ pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
 pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response, encode_trailers};
 pub use error::{ChunkError, RequestError, ResponseError, Violation};
 pub use parse::{Limits, Parse, Scan};
-pub use request::parse_request;
-pub use response::{RequestContext, parse_response};
+pub use request::{is_unsafe_request, parse_request};
+pub use response::{RequestContext, is_unsafe_response, parse_response};
 pub use spelling::Spelling;
 
 pub(crate) use settle::{content_length, write_decimal};

@@ -21,6 +21,13 @@ pub fn parse_request(input: &[u8], limits: &Limits, scan: &mut Scan, head: &mut 
     }
 }
 
+/// Whether a request whose head is complete breaks rules that `option accept-unsafe-violations-in-http-request` alone lets pass.
+#[cold]
+pub fn is_unsafe_request(input: &[u8], limits: &Limits) -> bool {
+    let strict = Limits { accept_unsafe: false, ..*limits };
+    parse_request(input, &strict, &mut Scan::default(), &mut Head::new()).is_err()
+}
+
 fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
     match plain_line(&input[start..], head) {
         Some(length) => Ok(StartLine::Next(start + length)),

@@ -69,6 +69,14 @@ fn usual_status_line(input: &[u8], head: &mut Head) -> Option<usize> {
     Some(length + 2)
 }
 
+/// Whether a response whose head is complete breaks rules that `option accept-unsafe-violations-in-http-response` alone lets
+/// pass.
+#[cold]
+pub fn is_unsafe_response(input: &[u8], limits: &Limits, context: &RequestContext) -> bool {
+    let strict = Limits { accept_unsafe: false, ..*limits };
+    parse_response(input, &strict, context, &mut Scan::default(), &mut Head::new()).is_err()
+}
+
 fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
     if let Some(length) = usual_status_line(&input[start..], head) {
         return Ok(StartLine::Next(start + length));

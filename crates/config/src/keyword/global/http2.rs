@@ -1,14 +1,30 @@
 //! Multiplexers: HTTP/1 glitches, HTTP/2 (section 3.2).
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported, tune, tuning};
-use crate::document::Line;
-use crate::keyword::argument::lenient;
+use super::{GlobalContext, GlobalKeyword, supported, tune, tuning};
+use crate::document::{Line, Word};
+use crate::keyword::argument::{leading_number, lenient};
+use crate::spec::{Http2ErrorsSpec, StreamsLoadSpec};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    not_yet("tune.h1.be.glitches-threshold", "<number>", "Oddities after which an HTTP/1 server connection is closed."),
-    not_yet("tune.h1.fe.glitches-threshold", "<number>", "Oddities after which an HTTP/1 client connection is closed."),
-    not_yet("tune.h2.be.glitches-threshold", "<number>", "Oddities after which an HTTP/2 server connection is closed."),
+    supported(
+        "tune.h1.be.glitches-threshold",
+        "<number>",
+        "Oddities after which an HTTP/1 server connection is closed.",
+        glitches,
+    ),
+    supported(
+        "tune.h1.fe.glitches-threshold",
+        "<number>",
+        "Oddities after which an HTTP/1 client connection is closed.",
+        glitches,
+    ),
+    supported(
+        "tune.h2.be.glitches-threshold",
+        "<number>",
+        "Oddities after which an HTTP/2 server connection is closed.",
+        glitches,
+    ),
     supported("tune.h2.be.initial-window-size", "<number>", "Window announced to HTTP/2 servers.", server_window),
     supported(
         "tune.h2.be.max-concurrent-streams",
@@ -27,11 +43,16 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Receive buffers that streams of a server connection share.",
         server_buffers,
     ),
-    not_yet("tune.h2.fe.glitches-threshold", "<number>", "Oddities after which an HTTP/2 client connection is closed."),
+    supported(
+        "tune.h2.fe.glitches-threshold",
+        "<number>",
+        "Oddities after which an HTTP/2 client connection is closed.",
+        glitches,
+    ),
     supported("tune.h2.fe.initial-window-size", "<number>", "Window announced to HTTP/2 clients.", client_window),
     supported(
         "tune.h2.fe.max-concurrent-streams",
-        "<number> [<argument>...]",
+        "<number> [rq-load { <number> | auto | ignore }] [min <number>]",
         "Streams at once on a client connection.",
         client_streams,
     ),
@@ -59,7 +80,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     supported("tune.h2.header-table-size", "<number>", "Size of the dynamic header table.", table_size),
     supported("tune.h2.initial-window-size", "<number>", "Window announced on both sides.", window),
-    not_yet("tune.h2.log-errors", "{ none | connection | stream }", "Which HTTP/2 errors are logged."),
+    supported("tune.h2.log-errors", "{ none | connection | stream }", "Which HTTP/2 errors are logged.", log_errors),
     supported("tune.h2.max-concurrent-streams", "<number>", "Streams at once on both sides.", streams),
     tuning("tune.h2.max-frame-size", "<number>", "Largest frame announced; Weir takes 16384 bytes."),
 ];
@@ -111,16 +132,84 @@ fn streams(context: &mut GlobalContext<'_>, line: &Line) {
 }
 
 fn client_streams(context: &mut GlobalContext<'_>, line: &Line) {
-    if let Some(word) = line.words.get(2) {
-        let name = line.keyword();
-        let message = match word.text.as_str() {
-            "rq-load" | "min" => format!("'{name} ... {}' is not supported yet by Weir", word.text),
-            other => format!("'{name}' only supports 'rq-load' or 'min' after the numeric value, but found '{other}'."),
-        };
-        context.report.alert(word.span, message);
+    let name = line.keyword();
+    let most = line.words.get(1).map_or(0, |word| lenient(word, name, &mut context.report));
+    let Some(most) = u32::try_from(most).ok().filter(|most| i32::try_from(*most).is_ok()) else {
+        return context.report.alert(line.span(1), format!("'{name}' expects a positive numeric value."));
+    };
+    let (mut load, mut least) = (StreamsLoadSpec::Ignore, None);
+    for pair in line.words.get(2..).unwrap_or_default().chunks(2) {
+        let [word, value @ ..] = pair else { continue };
+        let at = value.first().map_or(word.span, |word| word.span);
+        match word.text.as_str() {
+            "rq-load" => match value.first().and_then(streams_load) {
+                Some(read) => load = read,
+                None => {
+                    let expected = "expects a strictly positive run-queue length, or 'auto' or 'ignore'.";
+                    return context.report.alert(at, format!("'{name}' {expected}"));
+                }
+            },
+            "min" => {
+                let read = value.first().map_or(0, |word| leading_number(&word.text).0);
+                least = u32::try_from(read).ok().filter(|least| *least > 0);
+                match least {
+                    None => {
+                        let expected = "expects a strictly positive minimum number of streams'.";
+                        return context.report.alert(at, format!("'{name}' {expected}"));
+                    }
+                    Some(least) if most > 0 && least > most => {
+                        let limits = format!("({least}) cannot be higher than the maximum ({most})'.");
+                        return context.report.alert(at, format!("'{name}' minimum number of streams {limits}"));
+                    }
+                    Some(_) => {}
+                }
+            }
+            other => {
+                let found = format!("only supports 'rq-load' or 'min' after the numeric value, but found '{other}'.");
+                return context.report.alert(word.span, format!("'{name}' {found}"));
+            }
+        }
+    }
+    let http2 = &mut context.spec.tune.http2;
+    (http2.client_streams, http2.streams_load, http2.least_streams) = (Some(most), load, least);
+}
+
+/// What is behind `rq-load`.
+fn streams_load(word: &Word) -> Option<StreamsLoadSpec> {
+    match word.text.as_str() {
+        "auto" => Some(StreamsLoadSpec::Auto),
+        "ignore" => Some(StreamsLoadSpec::Ignore),
+        number => u32::try_from(leading_number(number).0).ok().filter(|tasks| *tasks > 0).map(StreamsLoadSpec::Tasks),
+    }
+}
+
+fn glitches(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(threshold) = positive(context, line) else { return };
+    let glitches = &mut context.spec.tune.glitches;
+    let place = match line.keyword() {
+        "tune.h1.fe.glitches-threshold" => &mut glitches.http1_clients,
+        "tune.h1.be.glitches-threshold" => &mut glitches.http1_servers,
+        "tune.h2.fe.glitches-threshold" => &mut glitches.http2_clients,
+        _ => &mut glitches.http2_servers,
+    };
+    *place = threshold;
+}
+
+fn log_errors(context: &mut GlobalContext<'_>, line: &Line) {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
         return;
     }
-    context.spec.tune.http2.client_streams = positive(context, line);
+    let level = match line.words.get(1).map(|word| word.text.as_str()) {
+        Some("none") => Http2ErrorsSpec::None,
+        Some("connection") => Http2ErrorsSpec::Connection,
+        Some("stream") => Http2ErrorsSpec::Stream,
+        _ => {
+            let expected = "expects 'none', 'connection', or 'stream'";
+            return context.report.alert(line.span(1), format!("'{name}' {expected}"));
+        }
+    };
+    context.spec.tune.http2.logged_errors = level;
 }
 
 fn total_streams(context: &mut GlobalContext<'_>, line: &Line) {

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use config::spec::RetryOn;
 use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
 use conn::flow::{Moved, Step};
+use conn::glitches::GlitchLimits;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 use wire::http::{Method, Version};
@@ -19,6 +20,7 @@ use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::filter;
 use crate::stream::observing;
+use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
 use crate::stream::websocket;
 use crate::stream::{metrics, tracking};
@@ -154,7 +156,10 @@ impl Exchange<'_> {
     fn parse_head(&mut self) -> Result<Found, End> {
         let facts = &mut *self.facts.borrow_mut();
         let method = facts.request.known_method();
-        match self.down.parse(&self.upstream, method, &self.terms.limits, &mut facts.response) {
+        let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut facts.response);
+        let kills = self.note_link(facts, 0);
+        match found {
+            _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Invalid => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Interim => {}
             Found::Final if facts.request.upgrade => return self.judge_upgrade(facts),
@@ -178,6 +183,25 @@ impl Exchange<'_> {
         facts.response.clear();
         metrics::interim(self.session, facts);
         Ok(Found::Interim)
+    }
+
+    /// Notes what the server's connection has seen. Whether it is to end at once because of its glitches.
+    pub(super) fn note_link(&mut self, facts: &mut Facts, more: u32) -> bool {
+        let Some(link) = &mut facts.attempts.link else { return false };
+        if let Some(shared) = self.upstream.shared() {
+            link.protocol = protocol_of(shared);
+            return false;
+        }
+        let more = self.down.take_glitches() + more;
+        if more == 0 {
+            return false;
+        }
+        link.protocol.glitches = link.protocol.glitches.saturating_add(more);
+        metrics::server_glitches(self.session, self.terms.backend, more);
+        let global = &self.session.generation().program.global.glitches;
+        let limits = GlitchLimits { threshold: global.http1_servers, usage: global.usage };
+        self.odd |= limits.leaves(link.protocol.glitches);
+        limits.kills(link.protocol.glitches)
     }
 
     /// The answer to a request for an upgrade, whichever version it came by.

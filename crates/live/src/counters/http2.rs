@@ -1,0 +1,53 @@
+//! What is counted of HTTP/2 on one side of a proxy. Must never be written by two threads.
+
+use super::cell::Count;
+
+/// Of the connections of a frontend with clients, or of a backend with servers. Frames are those of HAProxy's counters of the
+/// same names; the last five are Weir's own.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Http2Tally {
+    pub headers_received: Count,
+    pub data_received: Count,
+    pub settings_received: Count,
+    pub resets_received: Count,
+    pub departures_received: Count,
+    pub connection_errors: Count,
+    pub stream_errors: Count,
+    /// RST_STREAM and GOAWAY frames that were sent because of errors.
+    pub resets_sent: Count,
+    pub departures_sent: Count,
+    /// Connections and streams that are open.
+    pub open_connections: Count,
+    pub open_streams: Count,
+    pub connections: Count,
+    pub streams: Count,
+    /// Glitches, also those of HTTP/1.
+    pub glitches: Count,
+    /// Times that payload waited for a window of its stream, or of its connection.
+    pub stream_stalls: Count,
+    pub connection_stalls: Count,
+}
+
+impl Http2Tally {
+    /// Forgets all but what is open.
+    pub(super) fn clear(&self) {
+        let counts = [
+            &self.headers_received,
+            &self.data_received,
+            &self.settings_received,
+            &self.resets_received,
+            &self.departures_received,
+            &self.connection_errors,
+            &self.stream_errors,
+            &self.resets_sent,
+            &self.departures_sent,
+            &self.connections,
+            &self.streams,
+            &self.glitches,
+            &self.stream_stalls,
+            &self.connection_stalls,
+        ];
+        counts.into_iter().for_each(|count| count.set(0));
+    }
+}
