@@ -205,11 +205,11 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
-        stick_counters, purge,
+        stick_counters, purge, glitches, streams_elasticity,
     } but { listener, http2 });
     changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec {
         window, client_window, server_window, client_buffers, server_buffers, streams, client_streams, server_streams,
-        total_streams, conceals_websockets, table_size,
+        total_streams, conceals_websockets, table_size, streams_load, least_streams, logged_errors,
     } but {});
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }

@@ -9,43 +9,57 @@ use crate::field::Value;
 
 /// Positions 119 to 144. A lone `-` precedes them in the CSV form.
 pub(crate) const COLUMNS: &[Column] = &[
-    column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", Where::both(F | B), |_| Value::U64(0)),
-    column("h2_data_rcvd", "MCPV", "Total number of received DATA frames", Where::both(F | B), |_| Value::U64(0)),
-    column("h2_settings_rcvd", "MCPV", "Total number of received SETTINGS frames", Where::both(F | B), |_| {
-        Value::U64(0)
+    column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", Where::both(F | B), |o| {
+        o.http2(|t| &t.headers_received)
     }),
-    column("h2_rst_stream_rcvd", "MCPV", "Total number of received RST_STREAM frames", Where::both(F | B), |_| {
-        Value::U64(0)
+    column("h2_data_rcvd", "MCPV", "Total number of received DATA frames", Where::both(F | B), |o| {
+        o.http2(|t| &t.data_received)
     }),
-    column("h2_goaway_rcvd", "MCPV", "Total number of received GOAWAY frames", Where::both(F | B), |_| Value::U64(0)),
+    column("h2_settings_rcvd", "MCPV", "Total number of received SETTINGS frames", Where::both(F | B), |o| {
+        o.http2(|t| &t.settings_received)
+    }),
+    column("h2_rst_stream_rcvd", "MCPV", "Total number of received RST_STREAM frames", Where::both(F | B), |o| {
+        o.http2(|t| &t.resets_received)
+    }),
+    column("h2_goaway_rcvd", "MCPV", "Total number of received GOAWAY frames", Where::both(F | B), |o| {
+        o.http2(|t| &t.departures_received)
+    }),
     column(
         "h2_detected_conn_protocol_errors",
         "MCPV",
         "Total number of connection protocol errors",
         Where::both(F | B),
-        |_| Value::U64(0),
+        |o| o.http2(|t| &t.connection_errors),
     ),
     column(
         "h2_detected_strm_protocol_errors",
         "MCPV",
         "Total number of stream protocol errors",
         Where::both(F | B),
-        |_| Value::U64(0),
+        |o| o.http2(|t| &t.stream_errors),
     ),
     column(
         "h2_rst_stream_resp",
         "MCPV",
         "Total number of RST_STREAM sent on detected error",
         Where::both(F | B),
-        |_| Value::U64(0),
+        |o| o.http2(|t| &t.resets_sent),
     ),
-    column("h2_goaway_resp", "MCPV", "Total number of GOAWAY sent on detected error", Where::both(F | B), |_| {
-        Value::U64(0)
+    column("h2_goaway_resp", "MCPV", "Total number of GOAWAY sent on detected error", Where::both(F | B), |o| {
+        o.http2(|t| &t.departures_sent)
     }),
-    column("h2_open_connections", "MGPV", "Count of currently open connections", Where::both(F | B), |_| Value::U64(0)),
-    column("h2_backend_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |_| Value::U64(0)),
-    column("h2_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |_| Value::U64(0)),
-    column("h2_backend_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |_| Value::U64(0)),
+    column("h2_open_connections", "MGPV", "Count of currently open connections", Where::both(F | B), |o| {
+        o.http2(|t| &t.open_connections)
+    }),
+    column("h2_backend_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |o| {
+        o.http2(|t| &t.open_streams)
+    }),
+    column("h2_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |o| {
+        o.http2(|t| &t.connections)
+    }),
+    column("h2_backend_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |o| {
+        o.http2(|t| &t.streams)
+    }),
     column("ssl_sess", "MCPV", "Total number of ssl sessions established", Where::both(F | L | S | B), |o| {
         o.count(|t| &t.tls_sessions)
     }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
+use live::counters::{Count, Http2Tally, Peak, ProtocolCounter, Rate, Sum, Tally};
 use live::health::{Health, Operation};
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
@@ -148,14 +148,35 @@ impl<'a> Object<'a> {
         Value::U64(if self.is_http() { self.sum.protocol(which, front) } else { 0 })
     }
 
+    /// A count of HTTP/2 on the object's side; 0 in TCP mode.
+    pub(super) fn http2(&self, of: impl Fn(&Http2Tally) -> &Count) -> Value {
+        Value::U64(if self.is_http() { self.http2_count(of) } else { 0 })
+    }
+
+    fn http2_count(&self, of: impl Fn(&Http2Tally) -> &Count) -> u64 {
+        let front = !matches!(self.kind, Kind::Backend | Kind::Server(_));
+        self.worker.process.counters.http2(self.proxy.index, front, of)
+    }
+
     /// HTTP/1 connections that are open: a backend's to its servers, idle ones included; 0 in TCP mode.
     pub(crate) fn open_links(&self) -> Value {
         let open = match self.kind {
             _ if !self.is_http() => 0,
-            Kind::Backend => self.servers().map(|server| self.links(server)).sum(),
-            _ => u64::from(self.current()),
+            Kind::Backend => {
+                // Requests of HTTP/2 are no connections, and connections of HTTP/2 are none of HTTP/1.
+                let all: u64 = self.servers().map(|server| self.links(server)).sum();
+                let streams = self.http2_count(|tally| &tally.open_streams);
+                all.saturating_sub(streams).saturating_sub(self.idle_http2())
+            }
+            _ => u64::from(self.current()).saturating_sub(self.http2_count(|tally| &tally.open_connections)),
         };
         Value::U64(open)
+    }
+
+    /// Connections of HTTP/2 to servers on which no request is under way, at least so many.
+    fn idle_http2(&self) -> u64 {
+        let streams = self.http2_count(|tally| &tally.open_streams);
+        self.http2_count(|tally| &tally.open_connections).saturating_sub(streams)
     }
 
     /// Connections to a server, those in use and idle ones.

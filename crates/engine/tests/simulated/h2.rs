@@ -12,28 +12,34 @@ use crate::world::*;
 
 /// What has come of an answer.
 #[derive(Default)]
-struct Answered {
-    head: String,
+pub struct Answered {
+    pub head: String,
     payload: Vec<u8>,
     ended: bool,
-    reset: Option<u32>,
+    pub reset: Option<u32>,
 }
 
 /// A client of the protocol, which gives credit for what it reads.
-struct Client {
-    peer: Peer,
+pub struct Client {
+    pub peer: Peer,
     decoder: Decoder,
-    answers: BTreeMap<u32, Answered>,
+    pub answers: BTreeMap<u32, Answered>,
     /// What it may send: on the connection, and on each stream.
     credit: i64,
     stream_credit: BTreeMap<u32, i64>,
     gives: bool,
     /// The code of a GOAWAY.
     gone: Option<u32>,
+    /// The newest stream that each GOAWAY names, and its code.
+    pub departures: Vec<(u32, u32)>,
+    /// Streams that it may have at a time.
+    pub limit: Option<u32>,
+    /// It answers a PING.
+    pub pongs: bool,
 }
 
 /// A literal without index, its strings plain.
-fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
+pub fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
         assert!(text.len() < 127);
@@ -43,7 +49,7 @@ fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// The block of a request, and fields of it.
-fn block(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+pub fn block(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")] {
         literal(&mut block, name, value);
@@ -55,46 +61,69 @@ fn block(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Client {
-    async fn connect() -> Client {
+    pub async fn connect() -> Client {
         Client::with_settings(&[]).await
     }
 
-    async fn with_settings(settings: &[u8]) -> Client {
+    pub async fn with_settings(settings: &[u8]) -> Client {
         let mut peer = Peer::connect(WEIR).await;
         peer.send(PREFACE).await;
         let (decoder, answers, stream_credit) = (Decoder::new(4096), BTreeMap::new(), BTreeMap::new());
-        let mut client = Client { peer, decoder, answers, credit: 65_535, stream_credit, gives: true, gone: None };
+        let mut client = Client {
+            peer,
+            decoder,
+            answers,
+            credit: 65_535,
+            stream_credit,
+            gives: true,
+            gone: None,
+            departures: Vec::new(),
+            limit: None,
+            pongs: true,
+        };
         client.frame(Kind::Settings, 0, 0, settings).await;
         client
     }
 
-    async fn frame(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
+    pub async fn frame(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
         let mut out = Vec::new();
         push_frame(&mut out, kind, flags, stream, payload);
         self.peer.send(out).await;
     }
 
-    async fn request(&mut self, stream: u32, ends: bool, block: &[u8]) {
+    pub async fn request(&mut self, stream: u32, ends: bool, block: &[u8]) {
         self.stream_credit.insert(stream, 65_535);
         let flags = flag::END_HEADERS | if ends { flag::END_STREAM } else { 0 };
         self.frame(Kind::Headers, flags, stream, block).await;
     }
 
-    async fn get(&mut self, stream: u32, path: &str) {
+    pub async fn get(&mut self, stream: u32, path: &str) {
         self.request(stream, true, &block("GET", path, &[])).await;
     }
 
     /// Receives one frame.
-    async fn step(&mut self) {
+    pub async fn step(&mut self) {
         let header = FrameHeader::parse(&self.peer.receive(HEADER_LENGTH).await).unwrap();
         let payload = self.peer.receive(header.length).await;
         let number = payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         let stream = header.stream;
         match header.kind {
-            Kind::Settings if !header.has(flag::ACK) => self.frame(Kind::Settings, flag::ACK, 0, &[]).await,
+            Kind::Settings if !header.has(flag::ACK) => {
+                for setting in payload.chunks_exact(6).filter(|setting| setting.starts_with(&[0, 3])) {
+                    self.limit = Some(u32::from_be_bytes(*setting[2..].first_chunk().unwrap()));
+                }
+                self.frame(Kind::Settings, flag::ACK, 0, &[]).await;
+            }
+            Kind::Ping if !header.has(flag::ACK) && self.pongs => {
+                self.frame(Kind::Ping, flag::ACK, 0, &payload).await;
+            }
             Kind::WindowUpdate if stream == 0 => self.credit += i64::from(number),
-            Kind::WindowUpdate => *self.stream_credit.get_mut(&stream).unwrap() += i64::from(number),
-            Kind::GoAway => self.gone = Some(u32::from_be_bytes(*payload[4..].first_chunk().unwrap())),
+            Kind::WindowUpdate => *self.stream_credit.entry(stream).or_default() += i64::from(number),
+            Kind::GoAway => {
+                let code = u32::from_be_bytes(*payload[4..].first_chunk().unwrap());
+                self.gone = Some(code);
+                self.departures.push((number, code));
+            }
             Kind::RstStream => self.answers.entry(stream).or_default().reset = Some(number),
             Kind::Headers => {
                 assert!(header.has(flag::END_HEADERS));
@@ -144,25 +173,25 @@ impl Client {
     }
 
     /// The answer of a stream, up to its end.
-    async fn answer(&mut self, stream: u32) -> Answered {
+    pub async fn answer(&mut self, stream: u32) -> Answered {
         while self.answers.get(&stream).is_none_or(|answered| !answered.ended && answered.reset.is_none()) {
             self.step().await;
         }
         self.answers.remove(&stream).unwrap()
     }
 
-    async fn expect(&mut self, stream: u32, status: u16, payload: &str) {
+    pub async fn expect(&mut self, stream: u32, status: u16, payload: &str) {
         let answered = self.answer(stream).await;
         assert!(answered.ended && answered.head.starts_with(&format!(":status: {status}\n")), "{}", answered.head);
         assert_eq!(String::from_utf8_lossy(&answered.payload), payload);
     }
 
-    async fn expect_reset(&mut self, stream: u32, code: ErrorCode) {
+    pub async fn expect_reset(&mut self, stream: u32, code: ErrorCode) {
         assert_eq!(self.answer(stream).await.reset, Some(code as u32), "stream {stream}");
     }
 
     /// The connection ends with that code.
-    async fn expect_gone(&mut self, code: ErrorCode) {
+    pub async fn expect_gone(&mut self, code: ErrorCode) {
         while self.gone.is_none() {
             self.step().await;
         }

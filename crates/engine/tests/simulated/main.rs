@@ -23,6 +23,7 @@ mod early;
 mod ejections;
 mod filters;
 mod generations;
+mod glitches;
 mod grpc;
 mod h2;
 mod half_close;

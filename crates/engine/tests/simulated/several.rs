@@ -308,8 +308,16 @@ fn a_soft_stop_ends_the_connection_behind_its_last_stream() {
         server.expect(get_at_server("/1")).await;
         world.stop();
         sleep(10).await;
+        // It has not seen yet that the connection ends.
         client.get(3, "/2").await;
-        client.expect_reset(3).await;
+        let mut second = s1.accept().await;
+        second.expect(get_at_server("/2")).await;
+        second.send(OK).await;
+        client.expect(3, "HTTP/1.1 200 OK", "ok").await;
+        // Now it has said that it knows.
+        sleep(10).await;
+        client.get(5, "/3").await;
+        client.expect_reset(5).await;
         server.send(OK).await;
         client.expect(1, "HTTP/1.1 200 OK", "ok").await;
         client.expect_end().await;

@@ -1,0 +1,392 @@
+//! Glitches: what a peer does that a sound one would not do is counted on its connection and in stick tables, and too much of it
+//! ends the connection. And how connections of HTTP/2 end gracefully.
+
+use testkit::{Peer, Service, sleep};
+use wire::h2::{ErrorCode, Kind, flag};
+
+use crate::api::*;
+use crate::h2::{Client, block, literal};
+use crate::messages::*;
+use crate::parts::End;
+use crate::world::*;
+
+/// Answers with the glitches of the connection, and those that its client's entry has.
+const TELL: &str = "stick-table type ip size 10 store glitch_cnt,glitch_rate(1m)
+    tcp-request session track-sc0 src
+    http-request wait-for-body time 10s if METH_POST
+    http-request return status 200 content-type text/plain lf-string \
+    %[fc_glitches],%[sc0_glitch_cnt],%[sc0_glitch_rate],%[fc_http_major]";
+
+/// A frame that the client sends.
+type Sent = (Kind, u8, u32, Vec<u8>);
+
+fn headers(stream: u32, ends: bool, block: Vec<u8>) -> Sent {
+    (Kind::Headers, flag::END_HEADERS | if ends { flag::END_STREAM } else { 0 }, stream, block)
+}
+
+fn bad(stream: u32) -> Sent {
+    headers(stream, true, block("GET", "hello", &[]))
+}
+
+fn reset(stream: u32) -> Sent {
+    (Kind::RstStream, 0, stream, ErrorCode::Cancel.bytes().to_vec())
+}
+
+/// A request whose block comes in that many CONTINUATION frames of a byte each.
+fn pieces(count: usize) -> Vec<Sent> {
+    let block = block("GET", "/", &[]);
+    let (first, rest) = block.split_at(block.len() - count);
+    let mut frames = vec![(Kind::Headers, flag::END_STREAM, 1, first.to_vec())];
+    frames.extend(rest.iter().map(|byte| (Kind::Continuation, 0, 1, vec![*byte])));
+    frames.last_mut().unwrap().1 |= flag::END_HEADERS;
+    frames
+}
+
+async fn send(client: &mut Client, frames: Vec<Sent>) {
+    for (kind, flags, stream, payload) in frames {
+        client.frame(kind, flags, stream, &payload).await;
+    }
+}
+
+/// The same events as in HAProxy 3.5, and floods beyond that.
+#[test]
+fn what_a_client_does_is_counted() {
+    listen(TELL).shuffled().seeds(0..4).run(|world| async move {
+        let post = |stream| headers(stream, false, block("POST", "/", &[]));
+        let many = |count: usize, frame: Sent| vec![frame; count];
+        let rows: Vec<(Vec<Sent>, u32)> = vec![
+            (vec![headers(1, true, block("GET", "/", &[]))], 0),
+            (vec![bad(1)], 1),
+            (vec![bad(1), bad(3), bad(5)], 3),
+            (vec![headers(1, true, block("GET", "/", &[("connection", "close")]))], 1),
+            (vec![post(1), reset(1)], 1),
+            (vec![post(1), reset(1), reset(1)], 1),
+            (vec![post(1), (Kind::WindowUpdate, 0, 1, vec![0; 4])], 1),
+            (pieces(4), 0),
+            (pieces(5), 1),
+            (pieces(17), 2),
+            // 128 frames without use, and as many as are useful.
+            (many(100, (Kind::Ping, 0, 0, vec![0; 8])), 0),
+            (many(150, (Kind::Ping, 0, 0, vec![0; 8])), 23),
+            (many(150, (Kind::Settings, 0, 0, vec![])), 23),
+            (many(150, (Kind::Priority, 0, 1, vec![0; 5])), 23),
+            (many(150, (Kind::WindowUpdate, 0, 0, vec![0, 0, 0, 1])), 0),
+        ];
+        let mut all = 0;
+        for (frames, glitches) in rows {
+            let mut client = Client::connect().await;
+            send(&mut client, frames).await;
+            client.get(1001, "/").await;
+            all += glitches;
+            client.expect(1001, 200, &format!("{glitches},{all},{all},2")).await;
+            // An error of the connection is one as well.
+            client.frame(Kind::Data, 0, 0, &[]).await;
+            client.expect_gone(ErrorCode::ProtocolError).await;
+            all += 1;
+        }
+        world.forget_log();
+    });
+}
+
+/// Empty payload is a flood only where there is too much of it, and keepalives are none.
+#[test]
+fn frames_that_others_pay_for_are_no_glitches() {
+    listen(TELL).seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.request(1, false, &block("PUT", "/", &[])).await;
+        for _ in 0..400 {
+            client.frame(Kind::Data, 0, 1, b"x").await;
+            client.frame(Kind::Ping, 0, 0, &[0; 8]).await;
+        }
+        client.get(3, "/").await;
+        client.expect(3, 200, "0,0,0,2").await;
+        for _ in 0..150 {
+            client.frame(Kind::Ping, 0, 0, &[0; 8]).await;
+            sleep(110).await;
+        }
+        client.get(5, "/").await;
+        client.expect(5, 200, "0,0,0,2").await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn three_quarters_of_a_threshold_end_a_connection_gracefully() {
+    listen(TELL).global("tune.h2.fe.glitches-threshold 10").seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        send(&mut client, (0..7).map(|number| bad(2 * number + 1)).collect()).await;
+        client.expect_reset(13, ErrorCode::ProtocolError).await;
+        client.get(15, "/").await;
+        client.expect(15, 200, "7,7,7,2").await;
+        assert_eq!(client.departures, []);
+        // What it has begun before it knows is served.
+        client.pongs = false;
+        client.frame(Kind::Headers, 5, 17, &block("GET", "hello", &[])).await;
+        client.get(19, "/").await;
+        client.expect(19, 200, "8,8,8,2").await;
+        assert_eq!(client.departures, [(17 + 200, 0)]);
+        client.get(21, "/").await;
+        client.expect(21, 200, "8,8,8,2").await;
+        let _ = client.peer.receive_rest().await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_threshold_ends_a_connection() {
+    listen(TELL).global("tune.h2.fe.glitches-threshold 10").seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        send(&mut client, (0..20).map(|number| bad(2 * number + 1)).collect()).await;
+        while client.departures.len() < 2 {
+            client.step().await;
+        }
+        assert_eq!(client.departures[1].1, ErrorCode::EnhanceYourCalm as u32);
+        let _ = client.peer.receive_rest().await;
+        world.forget_log();
+    });
+    // But not while the worker has nothing else to do.
+    let lines = "tune.h2.fe.glitches-threshold 10\ntune.glitches.kill.cpu-usage 100";
+    listen(TELL).global(lines).seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.pongs = false;
+        send(&mut client, (0..20).map(|number| bad(2 * number + 1)).collect()).await;
+        client.get(41, "/").await;
+        client.expect(41, 200, "20,20,20,2").await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_request_that_an_option_lets_pass_is_a_glitch_of_http_1() {
+    let lines = format!("option accept-unsafe-violations-in-http-request\n {TELL}");
+    listen(&lines).global("tune.h1.fe.glitches-threshold 4").seeds(0..4).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        let ask = |line: &str| format!("GET / HTTP/1.1\r\nhost: a\r\n{line}\r\n");
+        let told = |glitches: &str, more: &str| {
+            let length = glitches.len();
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: text/plain\r\n{more}\r\n{glitches}")
+        };
+        client.send(ask("")).await;
+        client.expect(told("0,0,0,1", "")).await;
+        for glitches in ["1,1,1,1", "2,2,2,1"] {
+            client.send(ask("x y: 1\r\n")).await;
+            client.expect(told(glitches, "")).await;
+        }
+        client.send(ask("")).await;
+        client.expect(told("2,2,2,1", "")).await;
+        client.send(ask("x\u{1}: 1\r\n")).await;
+        client.expect(told("3,3,3,1", "connection: close\r\n")).await;
+        client.expect_end().await;
+        world.forget_log();
+    });
+    listen(&lines).global("tune.h1.fe.glitches-threshold 1").seeds(0..2).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nhost: a\r\nx y: 1\r\n\r\n").await;
+        client.expect_end().await;
+        world.expect_log(&[r#"l l/<NOSRV> -1/-1/-1/-1/# -1 # - - PR-- 1/1/0/0/0 0/0 "<BADREQ>""#]).await;
+    });
+}
+
+#[test]
+fn a_server_s_glitches_of_http_1_end_its_connection() {
+    let lines = "option accept-unsafe-violations-in-http-response\n http-reuse always\n server s1 10.0.1.1:80\n \
+                 http-after-response set-header x-g %[bc_glitches]";
+    listen(lines).global("tune.h1.be.glitches-threshold 3").workers(&[1]).seeds(0..4).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        let mut server = None;
+        for (odd, glitches) in [(true, 1), (false, 1), (true, 2), (false, 0), (true, 1)] {
+            client.send(GET).await;
+            let mut peer: Peer = match server.take() {
+                Some(peer) => peer,
+                None => s1.accept().await,
+            };
+            peer.expect(GET_AT_SERVER).await;
+            let line = if odd { "x y: 1\r\n" } else { "" };
+            peer.send(format!("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{line}\r\n")).await;
+            client.expect(format!("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-g: {glitches}\r\n\r\n")).await;
+            if glitches == 2 {
+                peer.expect_end().await;
+            } else {
+                server = Some(peer);
+            }
+        }
+        assert_eq!(s1.accepted(), 2);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_server_s_glitches_of_http_2_end_its_connection() {
+    let lines = "http-reuse always\n retries 0\n server p1 10.0.1.1:80 proto h2\n \
+                 http-after-response set-header x-g %[bc_glitches],%[bc_http_major],%[bc_settings_streams_limit]";
+    listen(lines).global("tune.h2.be.glitches-threshold 4").workers(&[1]).seeds(0..4).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        let mut origin = None;
+        for (odd, glitches) in [(true, 1), (false, 1), (true, 2), (true, 3), (false, 0)] {
+            client.send(GET).await;
+            let mut end: End = match origin.take() {
+                Some(end) => end,
+                None => End::accept(&mut p1).await,
+            };
+            let stream = end.expect_request(&get_at_server("/"), b"").await;
+            let pieces = if odd { 5 } else { 1 };
+            let mut block = Vec::new();
+            literal(&mut block, ":status", "204");
+            end.frame(Kind::Headers, flag::END_STREAM, stream, &block).await;
+            for piece in 1..=pieces {
+                let flags = if piece == pieces { flag::END_HEADERS } else { 0 };
+                end.frame(Kind::Continuation, flags, stream, &[]).await;
+            }
+            end.messages.clear();
+            let head = client.receive_head().await.unwrap();
+            assert!(head.contains(&format!("x-g: {glitches},2,100\r\n")), "{odd} {glitches} {head}");
+            if glitches < 3 {
+                origin = Some(end);
+            }
+        }
+        world.forget_log();
+    });
+}
+
+#[test]
+fn requests_that_become_no_stream_are_logged() {
+    const LINE: &str = r#"l l/<NOSRV> -1/-1/-1/-1/# 0 0 - - PR-- 1/1/0/0/0 0/0 "<BADREQ>""#;
+    let levels: [(&str, &'static [&str]); 3] = [("stream", &[LINE, LINE]), ("connection", &[LINE]), ("none", &[])];
+    for (level, lines) in levels {
+        listen("http-request return status 200").global(&format!("tune.h2.log-errors {level}")).seeds(0..2).run(
+            move |world| async move {
+                let mut client = Client::connect().await;
+                send(&mut client, vec![bad(1)]).await;
+                client.expect_reset(1, ErrorCode::ProtocolError).await;
+                send(&mut client, vec![headers(3, true, vec![0xff; 3])]).await;
+                client.expect_gone(ErrorCode::CompressionError).await;
+                if lines.is_empty() {
+                    world.expect_no_log();
+                }
+                world.expect_log(lines).await;
+                // What is wrong with other frames is not.
+                let mut client = Client::connect().await;
+                send(&mut client, vec![(Kind::Data, 0, 0, vec![])]).await;
+                client.expect_gone(ErrorCode::ProtocolError).await;
+                world.expect_no_log();
+            },
+        );
+    }
+}
+
+/// A stop tells clients at once, and serves what they had sent before they knew.
+#[test]
+fn a_stop_lets_clients_finish() {
+    for (option, lasts) in [("", false), ("option idle-close-on-response\n timeout client 5s\n", true)] {
+        listen(&format!("{option}http-request return status 200")).seeds(0..4).run(move |world| async move {
+            let mut client = Client::connect().await;
+            client.pongs = false;
+            client.get(1, "/").await;
+            client.expect(1, 200, "").await;
+            world.stop();
+            while client.departures.is_empty() {
+                client.step().await;
+            }
+            client.get(3, "/").await;
+            client.expect(3, 200, "").await;
+            assert_eq!(client.departures, [(0x7fff_ffff, 0)]);
+            // One that says that it knows is closed at once, and one that does not say so a second later.
+            let before = rt::now();
+            client.get(5, "/").await;
+            client.expect(5, 200, "").await;
+            let _ = client.peer.receive_rest().await;
+            let waited = rt::now().saturating_since(before).as_secs();
+            assert_eq!(waited > 1, lasts, "the client's time, or a second");
+            world.forget_log();
+        });
+    }
+}
+
+/// Beyond what it may have begun before it knew, a client that goes on has its connection ended.
+#[test]
+fn streams_beyond_all_that_were_granted_end_the_connection() {
+    let lines = "tune.h2.fe.max-total-streams 2\ntune.h2.fe.max-concurrent-streams 3";
+    listen("http-request return status 200").global(lines).seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.pongs = false;
+        for stream in [1, 3, 5, 7, 9] {
+            client.get(stream, "/").await;
+            client.expect(stream, 200, "").await;
+        }
+        assert_eq!(client.departures, [(9, 0)]);
+        client.get(11, "/").await;
+        while client.departures.len() < 2 {
+            client.step().await;
+        }
+        assert_eq!(client.departures[1], (9, ErrorCode::EnhanceYourCalm as u32));
+        let _ = client.peer.receive_rest().await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn connections_share_what_streams_there_are() {
+    let lines = "maxconn 20\ntune.streams-elasticity 1000";
+    listen("http-request return status 200 content-type text/plain lf-string %[fc_settings_streams_limit]")
+        .global(lines)
+        .seeds(0..2)
+        .run(|world| async move {
+            let mut clients = Vec::new();
+            for granted in [100, 45, 21, 10] {
+                let mut client = Client::connect().await;
+                client.get(1, "/").await;
+                client.expect(1, 200, &granted.to_string()).await;
+                assert_eq!(client.limit, Some(granted));
+                clients.push(client);
+            }
+            drop(clients);
+            sleep(1000).await;
+            let mut client = Client::connect().await;
+            client.get(1, "/").await;
+            client.expect(1, 200, "100").await;
+            world.forget_log();
+        });
+}
+
+#[test]
+fn frames_streams_and_stalls_are_in_the_statistics() {
+    let lines = "option accept-unsafe-violations-in-http-request
+    http-request return status 200 content-type text/plain string four";
+    listen(lines).global(SOCKET).workers(&[1, 2]).seeds(0..4).run(|world| async move {
+        let mut client = Client::with_settings(&wire::h2::Setting::InitialWindowSize.bytes(2)).await;
+        client.get(1, "/").await;
+        client.expect(1, 200, "four").await;
+        send(&mut client, vec![bad(3)]).await;
+        client.expect_reset(3, ErrorCode::ProtocolError).await;
+        let mut plain = Peer::connect(WEIR).await;
+        plain.send("GET / HTTP/1.1\r\nhost: a\r\nx y: 1\r\n\r\n").await;
+        plain.receive_head().await;
+        sleep(100).await;
+        let table = ask("show stat").await;
+        let header: Vec<&str> = table.lines().next().unwrap().split(',').collect();
+        let line: Vec<&str> = table.lines().find(|line| line.starts_with("l,FRONTEND,")).unwrap().split(',').collect();
+        let value = |name: &str| line[header.iter().position(|found| *found == name).unwrap()];
+        for (name, expected) in [
+            ("h2_headers_rcvd", "2"),
+            ("h2_settings_rcvd", "2"),
+            ("h2_detected_strm_protocol_errors", "1"),
+            ("h2_rst_stream_resp", "1"),
+            ("h2_goaway_resp", "0"),
+            ("h2_open_connections", "1"),
+            ("h2_backend_open_streams", "0"),
+            ("h2_total_connections", "1"),
+            ("h2_backend_total_streams", "1"),
+            ("h1_open_connections", "1"),
+            ("h1_total_connections", "1"),
+            ("h1_total_streams", "1"),
+            ("h1_bytes_in", "35"),
+        ] {
+            assert_eq!(value(name), expected, "{name}");
+        }
+        drop(client);
+        sleep(1000).await;
+        world.forget_log();
+    });
+}
