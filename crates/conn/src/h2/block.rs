@@ -101,7 +101,7 @@ impl Block {
         }
         half.arrival = match outcome {
             Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
-            Ok(Outcome::Reserved | Outcome::TooMany) => Arrival::Refused { status: 400 },
+            Ok(Outcome::Invalid | Outcome::TooMany) => Arrival::Refused { status: 400 },
             Ok(Outcome::TooLarge) | Err(_) => Arrival::Refused { status: 431 },
         };
         half.has_head = true;

@@ -59,6 +59,9 @@ fn what_a_client_does_is_counted() {
             (vec![bad(1)], 1),
             (vec![bad(1), bad(3), bad(5)], 3),
             (vec![headers(1, true, block("GET", "/", &[("connection", "close")]))], 1),
+            // What a head says is answered; it is the connection's fault alone where it cannot be.
+            (vec![headers(1, true, block("GE T", "/", &[]))], 0),
+            (vec![headers(1, true, block("GET", "/", &[(":protocol", "x")]))], 1),
             (vec![post(1), reset(1)], 1),
             (vec![post(1), reset(1), reset(1)], 1),
             (vec![post(1), (Kind::WindowUpdate, 0, 1, vec![0; 4])], 1),

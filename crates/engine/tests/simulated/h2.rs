@@ -311,7 +311,7 @@ fn what_breaks_a_request_resets_its_stream_alone() {
                 (true, block("GET", "/ HTTP/1.1\r\nx: y", &[])),
                 (true, block("GET", "/", &[("content-length", "5")])),
                 (true, block("GET", "/", &[(":path", "/x")])),
-                (true, block("GE T", "/", &[])),
+                (true, block("GET", "/a b", &[])),
                 (true, block("GET", "x", &[])),
             ];
             let mut stream = 1;

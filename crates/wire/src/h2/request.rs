@@ -88,8 +88,8 @@ pub enum Outcome {
     TooLarge,
     /// It has too many fields (status 400).
     TooMany,
-    /// Its method is that of the preface, which no request has (status 400).
-    Reserved,
+    /// Its method is none, or that of the preface, which no request has; or its scheme is none (status 400).
+    Invalid,
 }
 
 impl<'h> RequestReader<'h> {
@@ -179,8 +179,11 @@ impl<'h> RequestReader<'h> {
         if too_many {
             return Ok(Outcome::TooMany);
         }
-        if pseudo.get(&pseudo.method) == Some(b"PRI") {
-            return Ok(Outcome::Reserved);
+        let is_invalid_method = |method: &[u8]| method == b"PRI" || !h1::is_token(method);
+        let is_invalid = pseudo.get(&pseudo.method).is_some_and(is_invalid_method)
+            || pseudo.get(&pseudo.scheme).is_some_and(|scheme| !is_scheme(scheme));
+        if is_invalid {
+            return Ok(Outcome::Invalid);
         }
         if !cookies.is_empty() {
             head.append(b"cookie", &cookies);
@@ -207,7 +210,7 @@ impl<'h> RequestReader<'h> {
 
 /// Makes a start line of pseudo-headers, and Host agree with it: what the authority says replaces every Host.
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
-    let method = pseudo.get(&pseudo.method).filter(|method| h1::is_token(method)).ok_or(Malformed)?;
+    let method = pseudo.get(&pseudo.method).ok_or(Malformed)?;
     let authority = pseudo.get(&pseudo.authority);
     if let Some(protocol) = pseudo.get(&pseudo.protocol) {
         extend(head, method, protocol)?;
@@ -222,7 +225,7 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
         head.set_target(authority);
         return h1::settle_target(head, accept_unsafe).map_err(|_| Malformed);
     }
-    let scheme = pseudo.get(&pseudo.scheme).filter(|scheme| is_scheme(scheme)).ok_or(Malformed)?;
+    let scheme = pseudo.get(&pseudo.scheme).ok_or(Malformed)?;
     let path = pseudo.get(&pseudo.path).ok_or(Malformed)?;
     let is_asterisk = path == b"*" && head.known_method() == Method::Options;
     if !path.starts_with(b"/") && !is_asterisk || !h1::is_target(path, accept_unsafe) {
@@ -286,7 +289,7 @@ mod tests {
         }
         match reader.finish(alone, false)? {
             Outcome::TooLarge => return Ok("431".to_owned()),
-            Outcome::TooMany => return Ok("400".to_owned()),
+            Outcome::TooMany | Outcome::Invalid => return Ok("400".to_owned()),
             _ => {}
         }
         let mut text = Vec::new();
@@ -387,9 +390,6 @@ mod tests {
             GET.replace("/x", "/x y"),
             GET.replace("/x", "*"),
             GET.replace("/x", ""),
-            GET.replace("GET", "GE T"),
-            GET.replace("GET", ""),
-            GET.replace("http", "ht/tp"),
             GET.replace("a.b", "a/b"),
             GET.replace("a.b", "u@a.b"),
             GET.replace("a.b", ""),
@@ -402,6 +402,10 @@ mod tests {
         ];
         for lines in rows {
             assert_eq!(read(lines, true), Err(Malformed), "{lines:?}");
+        }
+        let invalid = [("GET", "GE T"), ("GET", ""), ("GET", "PRI"), ("http", "ht/tp"), ("http", "")];
+        for (valid, invalid) in invalid {
+            assert_eq!(read(&GET.replace(valid, invalid), true).as_deref(), Ok("400"), "{invalid:?}");
         }
         let extended = GET.replace("GET", "CONNECT") + ":protocol: websocket";
         assert_eq!(read_as(&extended, false, false), Err(Malformed), "it was not announced");
