@@ -7,7 +7,7 @@ use crate::record::Timings;
 use crate::sample::{
     Bytes, Configuration, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport,
 };
-use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
+use crate::sample::{ConnectionError, LinkFacts, OwnLimits, ProtocolFacts, RulePlace, Unread};
 use crate::sample::{Meter, UsageOf};
 use crate::variable::{SessionStore, Store, Variables};
 use crate::vocabulary::Tables;
@@ -189,6 +189,7 @@ impl Probes for FixedProbes {
             error: ConnectionError::PROXY_TIMEOUT,
             tls: None,
             is_secure: false,
+            protocol: ProtocolFacts::default(),
         })
     }
 
