@@ -52,6 +52,11 @@ impl Link {
         }
     }
 
+    /// An answer was received whole; the server has so many glitches on its connection by now.
+    pub fn note_answer(&mut self, glitches: u32) {
+        (self.answers, self.glitches) = (self.answers.saturating_add(1), glitches);
+    }
+
     /// Whether a request that needs such a connection may use this one.
     pub fn is(&self, wanted_key: PoolKey<'_>) -> bool {
         wanted_key.fits(self.pool_key.as_deref())

@@ -12,7 +12,6 @@ use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
-use conn::glitches::GlitchLimits;
 use conn::transport::{self, Transport};
 use expression::sample::{ConnectionError, ProtocolFacts};
 use expression::variable::SessionStore;
@@ -320,7 +319,8 @@ impl Session {
 
     /// Whether the answer that goes out now has to tell the client that it is the last one.
     pub fn is_leaving(&self) -> bool {
-        self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure) || self.is_odd()
+        self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure)
+            || stream::tracking::wears_out(self)
     }
 
     /// Whether its connection was opened from here (reverse HTTP).
@@ -346,34 +346,6 @@ impl Session {
     /// Whether its connection carries several streams.
     pub fn has_several(&self) -> bool {
         self.rare.get().is_some_and(|rare| rare.protocol.get().major > 1)
-    }
-
-    /// Its client has done what a sound one would not do: so often.
-    #[cold]
-    pub fn note_glitches(&self, glitches: u32) {
-        let known = self.protocol_facts();
-        self.note_protocol(ProtocolFacts { glitches: known.glitches.saturating_add(glitches), ..known });
-        self.tallies().front_http2.glitches.add(u64::from(glitches));
-        stream::tracking::glitches(self, glitches);
-    }
-
-    /// What follows from glitches of HTTP/1.
-    fn glitch_limits(&self) -> GlitchLimits {
-        let limits = &self.generation().program.global.glitches;
-        GlitchLimits { threshold: limits.http1_clients, usage: limits.usage }
-    }
-
-    /// Whether the answer that goes out now has to tell the client that it is the last one, because of its glitches.
-    fn is_odd(&self) -> bool {
-        self.rare.get().is_some_and(|rare| {
-            let protocol = rare.protocol.get();
-            protocol.major == 1 && protocol.glitches > 0 && self.glitch_limits().leaves(protocol.glitches)
-        })
-    }
-
-    /// Whether the connection of HTTP/1 is to end at once because of its client's glitches.
-    pub fn is_too_odd(&self) -> bool {
-        self.glitch_limits().kills(self.protocol_facts().glitches)
     }
 
     /// When the handshakes of the layers below were done, for the first stream that asks.

@@ -280,10 +280,7 @@ impl<'s> Plan<'s> {
             let won = if end == End::Overtaken { exchange.take_winner() } else { None };
             let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
             let Some(won) = won else {
-                let (remains, ending) = (exchange.remains(), exchange.take_ending());
-                drop(exchange);
-                target.link.glitches = facts.borrow().attempts.link.map_or(0, |link| link.protocol.glitches);
-                return Exchanged { end, remains, tunnelled, ending };
+                return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
             };
             drop(exchange);
             let input = hedge.overtake(client, target, won);
@@ -467,7 +464,7 @@ fn keep_link(
     (slot, mut link): (&Slot, Link),
 ) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
-    link.answers = link.answers.saturating_add(1);
+    link.note_answer(facts.borrow().attempts.link.map_or(0, |link| link.protocol.glitches));
     if server.max_reuse.is_some_and(|most| link.answers > most) {
         return;
     }

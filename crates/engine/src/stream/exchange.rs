@@ -25,6 +25,7 @@ use crate::stream::answer::Ending;
 use crate::stream::http::Client;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
+use crate::stream::tracking;
 use crate::worker::SharedFacts;
 
 /// A client that waits is registered with the poller after so long: most answers come sooner.
@@ -410,7 +411,7 @@ impl<'a> Exchange<'a> {
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {
         let malformed = matches!(error, FlowError::Malformed(_) | FlowError::Refused);
         if malformed && self.client.conn.is_connection() {
-            self.session.note_glitches(1);
+            tracking::glitches(self.session, 1);
         }
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.

@@ -152,7 +152,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             }
             Poll::Ready(h1::Received::Invalid { status }) => {
                 if !session.has_several() {
-                    session.note_glitches(1);
+                    tracking::glitches(session, 1);
                 }
                 facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
@@ -191,8 +191,8 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
 /// The client has sent what an option alone lets pass. Whether that was too much.
 #[cold]
 fn odd(session: &Session) -> bool {
-    session.note_glitches(1);
-    session.is_too_odd()
+    tracking::glitches(session, 1);
+    tracking::is_worn_out(session)
 }
 
 /// Notes a request whose head was `length` bytes long.

@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::metrics::Http2Connection;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, request};
+use crate::stream::{conclude, request, tracking};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
@@ -186,7 +186,7 @@ fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection
     }
     open.count(&counts);
     if counts.glitches > 0 {
-        session.note_glitches(counts.glitches);
+        tracking::glitches(session, counts.glitches);
     }
     let lines = match session.generation().program.global.streams.logged_errors {
         Http2ErrorsSpec::None => 0,

@@ -5,7 +5,8 @@ use std::cell::{Ref, RefCell};
 use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
-use expression::sample::{Context, Direction};
+use conn::glitches::GlitchLimits;
+use expression::sample::{Context, Direction, ProtocolFacts};
 use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
@@ -145,15 +146,36 @@ pub fn answer(session: &Session, facts: &Facts, status: u16) {
     }
 }
 
-/// The client of a session has done what a sound one would not do: what its session tracks counts it.
+/// The client of a session has done what a sound one would not do, so often: its session counts that, and what it tracks.
 #[cold]
 pub fn glitches(session: &Session, glitches: u32) {
+    let known = session.protocol_facts();
+    session.note_protocol(ProtocolFacts { glitches: known.glitches.saturating_add(glitches), ..known });
+    session.tallies().front_http2.glitches.add(u64::from(glitches));
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(rt::now(), |entry, _| {
             entry.add(DataKind::GlitchCnt, 0, glitches.into());
             entry.add(DataKind::GlitchRate, 0, glitches.into());
         });
     }
+}
+
+/// What follows from glitches of a client of HTTP/1.
+fn limits(session: &Session) -> GlitchLimits {
+    let limits = &session.generation().program.global.glitches;
+    GlitchLimits { threshold: limits.http1_clients, usage: limits.usage }
+}
+
+/// Whether a connection of HTTP/1 is to end with the answer that goes out now, because of its client's glitches.
+pub fn wears_out(session: &Session) -> bool {
+    let protocol = session.protocol_facts();
+    protocol.major == 1 && protocol.glitches > 0 && limits(session).leaves(protocol.glitches)
+}
+
+/// Whether it is to end at once.
+#[cold]
+pub fn is_worn_out(session: &Session) -> bool {
+    limits(session).kills(session.protocol_facts().glitches)
 }
 
 fn count_request(entry: &mut EntryMut<'_>) {
