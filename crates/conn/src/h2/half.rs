@@ -116,6 +116,7 @@ impl Half {
             share,
             window: own_window,
             queued,
+            stalled,
             draining,
             task,
         } = self;
@@ -126,7 +127,7 @@ impl Half {
         (*taken, *announced, *trailers) = (0, None, None);
         (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
         (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);
-        (*draining, *task) = (None, None);
+        (*draining, *task, *stalled) = (None, None, false);
     }
 
     pub(super) fn wake(&mut self) {
