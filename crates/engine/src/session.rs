@@ -51,7 +51,7 @@ fn nanos_of(time: WallTime) -> u64 {
 
 /// What few sessions have.
 #[derive(Default)]
-struct Rare {
+pub(crate) struct Rare {
     /// The headers that rules on connections want to come first.
     expected: Cell<Option<ExpectedHeader>>,
     /// What the balancer in front has told (`accept-proxy`).
@@ -65,7 +65,7 @@ struct Rare {
     /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
     reversed: OnceCell<Guard>,
     /// What its protocol has seen.
-    protocol: Cell<ProtocolFacts>,
+    pub(crate) protocol: Cell<ProtocolFacts>,
 }
 
 /// One connection from a client.
@@ -91,7 +91,7 @@ pub struct Session {
     /// Why it has failed before anything was served.
     pub error: Cell<ConnectionError>,
     /// What few sessions have.
-    rare: OnceCell<Box<Rare>>,
+    pub(crate) rare: OnceCell<Box<Rare>>,
     /// Variables that live as long as it does.
     variables: SessionStore,
     /// Its connection came in TCP mode and went over to HTTP.
@@ -331,21 +331,6 @@ impl Session {
     /// Ends a stream: its facts are given back.
     pub fn end(&self, facts: SharedFacts) {
         stream::task::end(&self.worker, facts);
-    }
-
-    /// What its protocol has seen.
-    pub fn protocol_facts(&self) -> ProtocolFacts {
-        self.rare.get().map(|rare| rare.protocol.get()).unwrap_or_default()
-    }
-
-    /// Its protocol has seen this.
-    pub fn note_protocol(&self, facts: ProtocolFacts) {
-        self.rare.get_or_init(Box::default).protocol.set(facts);
-    }
-
-    /// Whether its connection carries several streams.
-    pub fn has_several(&self) -> bool {
-        self.rare.get().is_some_and(|rare| rare.protocol.get().major > 1)
     }
 
     /// When the handshakes of the layers below were done, for the first stream that asks.

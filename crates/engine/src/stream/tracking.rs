@@ -146,6 +146,23 @@ pub fn answer(session: &Session, facts: &Facts, status: u16) {
     }
 }
 
+impl Session {
+    /// What its protocol has seen.
+    pub fn protocol_facts(&self) -> ProtocolFacts {
+        self.rare.get().map(|rare| rare.protocol.get()).unwrap_or_default()
+    }
+
+    /// Its protocol has seen this.
+    pub fn note_protocol(&self, facts: ProtocolFacts) {
+        self.rare.get_or_init(Box::default).protocol.set(facts);
+    }
+
+    /// Whether its connection carries several streams.
+    pub fn has_several(&self) -> bool {
+        self.rare.get().is_some_and(|rare| rare.protocol.get().major > 1)
+    }
+}
+
 /// The client of a session has done what a sound one would not do, so often: its session counts that, and what it tracks.
 #[cold]
 pub fn glitches(session: &Session, glitches: u32) {
