@@ -319,8 +319,7 @@ impl Session {
 
     /// Whether the answer that goes out now has to tell the client that it is the last one.
     pub fn is_leaving(&self) -> bool {
-        self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure)
-            || stream::tracking::wears_out(self)
+        self.is_stopping() && self.departure().is_some_and(|at| rt::now() >= at) || stream::tracking::wears_out(self)
     }
 
     /// Whether its connection was opened from here (reverse HTTP).
