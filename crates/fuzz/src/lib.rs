@@ -28,6 +28,7 @@ targets! {
     forwarded,
     h1_request,
     h1_response,
+    h2_connection,
     h2_request,
     kept_counts,
     keys,

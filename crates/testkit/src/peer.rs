@@ -95,6 +95,11 @@ impl Peer {
         Ok(Peer::over(stream))
     }
 
+    /// The connection, for another implementation that goes on with it. What was read and not expected is lost.
+    pub fn into_stream(self) -> Stream {
+        self.stream
+    }
+
     /// Over a stream that is open.
     pub fn over(stream: Stream) -> Peer {
         Peer { stream, unread: Vec::new(), end: None }

@@ -369,6 +369,30 @@ fn floods_that_are_answered_stop_with_the_answers() {
     }
 }
 
+/// A client that has not read our settings sends what the protocol lets it, also where they grant less.
+#[test]
+fn settings_count_from_when_they_are_read() {
+    let mut machine = server(&[]);
+    let mut served = Vec::new();
+    for number in 0..20 {
+        take(&mut machine, &headers(2 * number + 1, false, POST));
+        served.extend(machine.accept());
+    }
+    let send = |machine: &mut Machine, stream, bytes: usize| {
+        for _ in 0..bytes / 5000 {
+            take(machine, &frame(Kind::Data, 0, stream, &[b'x'; 5000]));
+        }
+        count(&frames(machine), Kind::RstStream)
+    };
+    assert_eq!(send(&mut machine, 37, 65_000), 0);
+    assert_eq!(send(&mut machine, 39, 10_000), 0);
+    take(&mut machine, &frame(Kind::Settings, flag::ACK, 0, &[]));
+    assert_eq!(send(&mut machine, 37, 5_000), 1, "it knows now");
+    assert_eq!(send(&mut machine, 39, 5_000), 0);
+    assert_eq!(send(&mut machine, 39, 5_000), 1);
+    drop(served);
+}
+
 /// Padding counts against windows, and is given back.
 #[test]
 fn padding_neither_starves_a_stream_nor_is_free() {
@@ -377,7 +401,8 @@ fn padding_neither_starves_a_stream_nor_is_free() {
     let mut served = machine.accept().unwrap();
     take_head(&mut served);
     let padded = frame(Kind::Data, flag::PADDED, 1, &[&[255][..], b"x", &[0; 255]].concat());
-    let mut credit = 65_535_i64 - 49_151;
+    take(&mut machine, &frame(Kind::Settings, flag::ACK, 0, &[]));
+    let mut credit = 16_384_i64;
     for _ in 0..5_000 {
         credit -= 257;
         take(&mut machine, &padded);

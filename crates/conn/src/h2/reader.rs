@@ -342,7 +342,7 @@ impl Reader {
             Kind::Settings if frame.has(flag::ACK) && frame.length > 0 => {
                 return Err(Fault::Connection(ErrorCode::FrameSizeError));
             }
-            Kind::Settings if frame.has(flag::ACK) => {}
+            Kind::Settings if frame.has(flag::ACK) => state.note_read_settings(),
             Kind::Settings => {
                 let mut window = None;
                 for setting in bytes.chunks_exact(6) {

@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) peer_streams: usize,
     /// Whether the server takes requests for other protocols (RFC 8441); `None`: it has not told its settings.
     pub(super) peer_extends: Option<bool>,
+    /// The client has not read our settings yet: it sends as much on a stream as the protocol lets it.
+    unread_settings: bool,
     /// No request is begun any more.
     pub(super) closing: bool,
     /// Reads that have brought something.
@@ -110,6 +112,8 @@ impl State {
             begun: 0,
             peer_streams: usize::MAX,
             peer_extends: None,
+            // A server reads them before the first request.
+            unread_settings: role == Role::Server,
             closing: false,
             heard: 0,
             pinged: false,
@@ -178,7 +182,8 @@ impl State {
     /// A half for a stream that is about to begin.
     pub(super) fn fresh(&mut self) -> Box<Half> {
         let mut half = spare::take();
-        half.renew(self.terms.window, self.stream_window);
+        let credit = if self.unread_settings { INITIAL_WINDOW } else { self.terms.window };
+        half.renew(credit, self.stream_window);
         half
     }
 
@@ -220,6 +225,15 @@ impl State {
         let place = self.halves.partition_point(|(number, _)| *number < UNOPENED);
         self.halves.insert(place, (stream, half));
         stream
+    }
+
+    /// The client has read our settings: what it may send on streams that have begun changes, as it does on its side (RFC 9113,
+    /// section 6.9.2).
+    pub(super) fn note_read_settings(&mut self) {
+        if std::mem::take(&mut self.unread_settings) {
+            let less = i64::from(INITIAL_WINDOW) - i64::from(self.terms.window);
+            self.halves.iter_mut().for_each(|(_, half)| half.credit -= less);
+        }
     }
 
     /// The peer has told its settings: those that have waited for them may go on.

@@ -372,8 +372,12 @@ impl<'a> Exchange<'a> {
     /// What the client still sends is read for its own sake.
     fn drop_upload(&mut self) {
         self.up.abandon_sink();
-        self.upload = if self.up.source_ended() { Upload::Done } else { Upload::Dropped };
-        self.up_step = Step::AwaitsSource;
+        (self.upload, self.up_step) = if self.up.source_ended() {
+            (Upload::Done, Step::Finished)
+        } else {
+            // The client is read from in the next poll, which comes at once: nothing else may wake it any more.
+            (Upload::Dropped, Step::Exhausted)
+        };
     }
 
     /// The answer goes to the client: the request is not sent again.

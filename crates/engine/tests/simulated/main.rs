@@ -18,6 +18,7 @@ mod chaos;
 mod check_pool;
 mod checks;
 mod connecting;
+mod conversations;
 mod dying;
 mod early;
 mod ejections;

@@ -37,7 +37,7 @@ fn two_requests_of_a_connection_are_served_at_a_time() {
 }
 
 /// Sends back the payload of requests, and the method and target in a field.
-async fn echo(mut server: Peer, _: usize) {
+pub async fn echo(mut server: Peer, _: usize) {
     while let Some(head) = server.try_receive_head().await {
         let line = head.lines().next().unwrap().to_owned();
         let payload = if head.contains("transfer-encoding: chunked") {

@@ -260,7 +260,7 @@ impl Worlds {
         });
         let scope = Rc::new(Scope::new());
         let journal = Journal::of(LOG);
-        let world = World { shared, scope: Rc::clone(&scope), journal, strict: Rc::default() };
+        let world = World { seed, shared, scope: Rc::clone(&scope), journal, strict: Rc::default() };
         let played = script(world.clone());
         simulation.run(main, async move {
             sleep(1).await;
@@ -362,6 +362,8 @@ impl Drop for Told {
 /// What the script sees of the process under test. Clones see the same one.
 #[derive(Clone)]
 pub struct World {
+    /// The seed of this run.
+    pub seed: u64,
     shared: Arc<Process>,
     /// Tasks of the script; they end with it.
     pub scope: Rc<Scope>,

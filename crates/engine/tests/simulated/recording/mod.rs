@@ -1,10 +1,11 @@
 //! A server that records every byte: whatever clients send, readers of every kind, strict and lax, see the same requests in
 //! what Weir has sent, and as many as it has answered.
 
+mod answers;
 mod inputs;
 mod streams;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use testkit::{Found, Peer, READERS, Rest, Service, sleep};
@@ -61,14 +62,13 @@ fn so_it_is_where_bodies_are_waited_for_and_filtered() {
 
 /// Plays all streams; the readers from `first` on must agree with that one.
 fn streams(options: &str, first: usize, seeds: std::ops::Range<u64>) {
-    let (faults, worlds) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(seeds.start)));
+    let faults = Rc::new(RefCell::new(Vec::new()));
     let found = Rc::clone(&faults);
     config(&sections(options)).workers(&[1]).seeds(seeds).run(move |world| {
         let faults = Rc::clone(&found);
-        let seed = worlds.replace(worlds.get() + 1);
         async move {
             let records = serve(&world, first);
-            let inputs = streams::all(seed);
+            let inputs = streams::all(world.seed);
             assert!(inputs.len() > 900, "hundreds of requests");
             for input in inputs {
                 let mut client = Peer::connect(WEIR).await;

@@ -7,7 +7,7 @@ use wire::h2::{Kind, PREFACE, flag, push_frame};
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// What may not be in any text of a head.
-const FORBIDDEN: &[&str] = &[
+pub const FORBIDDEN: &[&str] = &[
     "\r\n",
     "\r",
     "\n",
@@ -23,7 +23,7 @@ const FORBIDDEN: &[&str] = &[
 ];
 
 /// What is at least odd there.
-const ODD: &[&str] = &[
+pub const ODD: &[&str] = &[
     " ",
     "\t",
     "  HTTP/1.1",
@@ -94,7 +94,7 @@ const PLACES: [Place; 13] = [
 ];
 
 /// Fields that say where a body ends, or that something else does.
-const FRAMINGS: &[(&str, &str)] = &[
+pub const FRAMINGS: &[(&str, &str)] = &[
     ("content-length", "5"),
     ("content-length", "0"),
     ("content-length", "3"),
@@ -160,7 +160,7 @@ struct Request {
     trailers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-fn pair(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
+pub fn pair(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
     (name.into(), value.into())
 }
 
