@@ -49,7 +49,7 @@ fn play(is_server: bool, bytes: &[u8], piece: usize, active: bool) -> (Vec<u8>, 
         }
         out.extend(machine.send(usize::MAX));
         match turn % 4 {
-            0 => streams.iter_mut().for_each(|stream| read(stream)),
+            0 => streams.iter_mut().for_each(read),
             1 => streams.iter_mut().for_each(answer),
             2 => requests.iter_mut().for_each(receive),
             _ => drop((streams.pop(), requests.pop())),

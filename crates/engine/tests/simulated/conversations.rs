@@ -314,7 +314,7 @@ fn links(seed: u64) -> Link {
     let millis = |count| Duration::from_millis(count);
     let (latency, jitter) =
         [(0, 0), (1, 3), (20, 5), (0, 2)].map(|(one, two)| (millis(one), millis(two)))[seed as usize % 4];
-    Link { latency, jitter, fragment: seed % 3 != 0, ..Link::default() }
+    Link { latency, jitter, fragment: !seed.is_multiple_of(3), ..Link::default() }
 }
 
 fn play(options: &str, server: &str, seeds: std::ops::Range<u64>) {

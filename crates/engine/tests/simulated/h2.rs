@@ -502,3 +502,25 @@ fn what_does_not_begin_as_agreed_is_no_request() {
         });
     }
 }
+
+/// A stream whose client gives it no window ends in time, and no other one with it.
+#[test]
+fn a_stream_without_a_window_is_left_in_time() {
+    let sections = "timeout client 3s\n timeout http-keep-alive 60s\n http-request return status 204 if { path /n }
+        server s1 10.0.1.1:80";
+    listen(sections).seeds(0..2).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Client::with_settings(&Setting::InitialWindowSize.bytes(0)).await;
+        client.get(1, "/").await;
+        let mut server = s1.accept().await;
+        server.expect(at_server("GET", "/", "")).await;
+        server.try_send(answer("payload")).await;
+        client.get(3, "/n").await;
+        assert!(client.answer(3).await.ended);
+        client.expect_reset(1, ErrorCode::Cancel).await;
+        client.get(5, "/n").await;
+        assert!(client.answer(5).await.ended);
+        let lines = world.lines(3).await;
+        assert!(lines.iter().any(|line| line.contains(" cD-- ")), "{lines:?}");
+    });
+}
