@@ -27,7 +27,7 @@ enum Received {
     /// The protocol that was agreed on has not begun.
     Unspoken,
     /// The client has done too much that a sound one would not do.
-    Cut(Outcome),
+    Cut,
     Failed {
         outcome: Outcome,
         status: u16,
@@ -81,7 +81,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             return;
         }
         Received::Unspoken => return refuse_silently(session, facts, begun),
-        Received::Cut(outcome) => return dispatch::cut(session, facts, outcome),
+        Received::Cut => return dispatch::cut(session, facts, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -134,10 +134,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             {
                 Poll::Ready(Received::Unspoken)
             }
-            Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => {
-                let outcome = Outcome::new(Cause::Proxy, Phase::Request);
-                Poll::Ready(Received::Cut(outcome))
-            }
+            Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
                 meet_head(&mut facts.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
