@@ -16,6 +16,7 @@ macro_rules! targets {
 
 targets! {
     balance_key,
+    certificates,
     chunk_decoder,
     client_hello,
     client_ip,

@@ -11,6 +11,7 @@ use rustls::sign::SingleCertAndKey;
 
 use crate::certificate::Certificate;
 use crate::details::{Wanted, key_log};
+use crate::limits::Limits;
 use crate::provider::Algorithms;
 use crate::signature;
 use crate::verify::{Authorities, OfServers};
@@ -33,6 +34,8 @@ pub struct Settings {
     pub certificate: Option<Arc<Certificate>>,
     /// Whether sessions are resumed.
     pub resumes: bool,
+    /// Bounds of each connection.
+    pub limits: Limits,
 }
 
 /// A side that connects to servers.
@@ -108,6 +111,10 @@ impl Client {
         let ready = Arc::new(Ready::new(settings)?);
         *self.ready.write().unwrap_or_else(PoisonError::into_inner) = ready;
         Ok(true)
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.ready().settings.limits
     }
 
     pub(crate) fn config(&self, asked: &Asked) -> Arc<ClientConfig> {

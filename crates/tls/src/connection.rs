@@ -22,6 +22,7 @@ use crate::events::{self, Assembly, Event};
 use crate::facts::Facts;
 use crate::failure::Failure;
 use crate::faults::Fault;
+use crate::limits::Limits;
 use crate::record::{self, Content, Protection, Refused};
 use crate::server::{Choice, Server};
 use crate::verify::OfClients;
@@ -30,6 +31,9 @@ pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
 
 /// Bytes of a handshake that may wait for the rest of a message: a certificate message of 64 KB and its records.
 pub const LARGEST_FLIGHT: usize = 80 * 1024;
+
+/// Bytes of a record that a limit leaves at least: smaller ones are more overhead than data.
+const SMALLEST_LIMIT: u16 = 64;
 
 /// What the front of the input was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +83,7 @@ struct Shaking {
     judge: Option<Arc<OfClients>>,
     /// Whether the secrets of TLS 1.3 are kept.
     with_secrets: bool,
+    limits: Limits,
 }
 
 enum Secrets {
@@ -95,6 +100,8 @@ struct Open {
     ended: bool,
     /// Our side has said so.
     closed: bool,
+    /// Bytes of data in a record at most.
+    record: u16,
     facts: Option<Facts>,
 }
 
@@ -134,7 +141,8 @@ impl Connection {
         let wanted = client.wanted();
         let facts = Facts { server_name, details: wanted.begin(), ..Facts::default() };
         let with_secrets = wanted.has(Wanted::SECRETS);
-        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None, with_secrets };
+        let shaking =
+            Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None, with_secrets, limits: client.limits() };
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -218,7 +226,7 @@ impl Connection {
         if open.sealing.is_worn() {
             open.renew_own_key(out)?;
         }
-        let most = most.clamp(1, LARGEST);
+        let most = most.clamp(1, usize::from(open.record));
         let first = pieces[0].len().min(most);
         let second = pieces[1].len().min(most - first);
         let sealed = open.sealing.seal(Content::Data, [&pieces[0][..first], &pieces[1][..second]], out);
@@ -264,7 +272,7 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         out.extend_from_slice(&events::plain_alert(events::DECODE_ERROR));
         return Err(Failure::NotTls);
     };
-    let Some(Choice { config, certificate, name, capture, judge, authorities }) = server.choose(&hello) else {
+    let Some(Choice { config, certificate, name, capture, judge, authorities, limits }) = server.choose(&hello) else {
         out.extend_from_slice(&events::plain_alert(events::UNRECOGNIZED_NAME));
         return Err(Failure::UnknownName);
     };
@@ -278,7 +286,8 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
     }
     let facts =
         Facts { server_name: name, own: Some(certificate), hello: kept, authorities, details, ..Facts::default() };
-    Ok(Some(Shaking { peer, seen: 0, facts, judge, with_secrets: wanted.has(Wanted::SECRETS) }))
+    let with_secrets = wanted.has(Wanted::SECRETS);
+    Ok(Some(Shaking { peer, seen: 0, facts, judge, with_secrets, limits }))
 }
 
 /// What one call of rustls came to.
@@ -382,9 +391,13 @@ impl Shaking {
             sealing: protection(tx)?,
             opening: protection(rx)?,
             secrets,
-            assembly: Assembly::default(),
+            assembly: Assembly::new(self.limits.key_updates),
             ended: false,
             closed: false,
+            record: match self.limits.record {
+                0 => LARGEST as u16,
+                most => most.clamp(SMALLEST_LIMIT, LARGEST as u16),
+            },
             facts: Some(facts),
         })
     }
@@ -452,7 +465,6 @@ impl Open {
         }
         let (content, plain) = self.opening.open(&mut input.data_mut()[..length])?;
         if content == Content::Data && self.assembly.is_empty() {
-            self.assembly.forget_updates();
             let behind = length - plain.end;
             input.consume(plain.start);
             // A record may be empty.
@@ -501,7 +513,7 @@ impl Open {
             (events::KEY_UPDATE, secrets) => {
                 let [wanted @ 0..=1] = message else { return Err(Failure::Message) };
                 // It has to be the last of its record: what follows is under the new key.
-                if !self.assembly.is_empty() || !self.assembly.may_update() {
+                if !self.assembly.is_empty() || !self.assembly.may_update(UnixTime::now().as_secs()) {
                     return Err(Failure::Record(Refused::Unexpected));
                 }
                 let (sequence, fresh) = match secrets {

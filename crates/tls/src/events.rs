@@ -16,8 +16,6 @@ pub const UNRECOGNIZED_NAME: u8 = 112;
 
 /// Bytes of messages that have not come whole: a ticket with a large session in it.
 const MOST: usize = 32 * 1024;
-/// Key updates of a peer, between which it has sent no data: it only wants to keep this side busy.
-const MOST_UPDATES: u8 = 32;
 
 /// What a record that carries no data means.
 pub enum Event {
@@ -35,7 +33,11 @@ pub enum Event {
 #[derive(Default)]
 pub struct Assembly {
     bytes: Vec<u8>,
-    updates: u8,
+    /// Key updates a second that the peer may ask for; 0: any number.
+    most_updates: u16,
+    /// Those of the last second that had one, and the end of its number.
+    updates: u16,
+    second: u16,
 }
 
 /// Reads a record that carries no data, or one in the middle of a message.
@@ -72,15 +74,19 @@ impl Assembly {
         self.bytes.is_empty()
     }
 
-    /// Counts a key update. False: too many.
-    pub fn may_update(&mut self) -> bool {
-        self.updates = self.updates.saturating_add(1);
-        self.updates <= MOST_UPDATES
+    /// None have come from a peer that may update its keys so often a second.
+    pub fn new(most_updates: u16) -> Self {
+        Self { most_updates, ..Self::default() }
     }
 
-    /// Data has come: its sender may update its keys anew.
-    pub fn forget_updates(&mut self) {
-        self.updates = 0;
+    /// Counts a key update in that second. False: too many.
+    pub fn may_update(&mut self, second: u64) -> bool {
+        let second = second as u16;
+        if std::mem::replace(&mut self.second, second) != second {
+            self.updates = 0;
+        }
+        self.updates = self.updates.saturating_add(1);
+        self.most_updates == 0 || self.updates <= self.most_updates
     }
 
     /// Takes the first message, where it has come whole: its type and its body.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::pki_types::UnixTime;
 use rustls::server::{
@@ -16,6 +16,8 @@ use wire::client_hello::{self, extension};
 
 use crate::certificate::{Certificate, Kind};
 use crate::details::{Wanted, key_log};
+use crate::forge::{self, Cache};
+use crate::limits::Limits;
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
 use crate::resumption::Resumption;
@@ -35,6 +37,8 @@ pub struct Settings {
     pub prefers_clients_order: bool,
     /// Bytes that are kept of each hello (`tune.ssl.capture-buffer-size`).
     pub capture: usize,
+    /// Bounds of each connection.
+    pub limits: Limits,
 }
 
 /// `verify` of clients.
@@ -69,6 +73,13 @@ pub struct Server {
     sessions: Arc<dyn StoresServerSessions>,
     wanted: Arc<Wanted>,
     proofs: Proofs,
+    generator: Option<Generator>,
+}
+
+/// What makes certificates for names that there is none for (`generate-certificates`).
+struct Generator {
+    authority: Arc<Certificate>,
+    made: Mutex<Cache<(Arc<Certificate>, Ready)>>,
 }
 
 type Proof = (Arc<Certificate>, Arc<ServerConfig>);
@@ -108,6 +119,7 @@ pub(crate) struct Choice {
     /// Who tells what is wrong with the client's certificate, where something of it is ignored.
     pub(crate) judge: Option<Arc<OfClients>>,
     pub(crate) authorities: Option<Arc<Authorities>>,
+    pub(crate) limits: Limits,
 }
 
 impl std::fmt::Debug for Server {
@@ -121,7 +133,9 @@ impl PartialEq for Server {
     fn eq(&self, other: &Self) -> bool {
         let (own, theirs) = (self.offered(), other.offered());
         let entries = own.entries.iter().map(|(entry, _)| entry);
+        let authority = |server: &'_ Self| server.generator.as_ref().map(|generator| Arc::clone(&generator.authority));
         (self.is_strict, self.resumption) == (other.is_strict, other.resumption)
+            && authority(self) == authority(other)
             && entries.eq(theirs.entries.iter().map(|(entry, _)| entry))
     }
 }
@@ -172,6 +186,7 @@ impl Server {
             sessions,
             wanted: Arc::default(),
             proofs: Proofs::default(),
+            generator: None,
         })
     }
 
@@ -179,6 +194,12 @@ impl Server {
     #[must_use]
     pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
         Self { wanted: Arc::clone(wanted), ..self }
+    }
+
+    /// Makes certificates for names that there is none for, signed by `authority`, and remembers so many of them.
+    pub fn generating(self, authority: Arc<Certificate>, remembered: usize) -> Self {
+        let generator = Generator { authority, made: Mutex::new(Cache::new(remembered)) };
+        Self { generator: Some(generator), ..self }
     }
 
     pub(crate) fn wanted(&self) -> &Wanted {
@@ -271,6 +292,7 @@ impl Server {
             capture: 0,
             judge: None,
             authorities: None,
+            limits: Limits::default(),
         })
     }
 
@@ -283,8 +305,21 @@ impl Server {
         let text = name.and_then(|name| std::str::from_utf8(name).ok());
         let offered = self.offered();
         let fits = |place: usize| offered.entries.get(place).is_some_and(|(entry, _)| fits(entry, hello));
-        let place = offered.names.find(text, wanted(hello), self.is_strict, fits)?;
-        let (entry, ready) = offered.entries.get(place)?;
+        let found = match (&self.generator, text) {
+            (Some(generator), Some(asked)) => match offered.names.find(text, wanted(hello), true, fits) {
+                None => self.generated(generator, &offered, asked),
+                Some(_) => None,
+            },
+            _ => None,
+        };
+        let (entry, certificate, ready) = match &found {
+            Some((entry, certificate, ready)) => (entry, certificate, ready),
+            None => {
+                let place = offered.names.find(text, wanted(hello), self.is_strict, fits)?;
+                let (entry, ready) = offered.entries.get(place)?;
+                (entry, &entry.certificate, ready)
+            }
+        };
         Some(Choice {
             config: Arc::clone(&ready.config),
             judge: ready.judge.clone(),
@@ -292,10 +327,39 @@ impl Server {
                 Verify::None => None,
                 Verify::Asked(terms) => Some(Arc::clone(&terms.authorities)),
             },
-            certificate: Arc::clone(&entry.certificate),
+            certificate: Arc::clone(certificate),
+            limits: entry.settings.limits,
             name: name.map(Into::into),
             capture: entry.settings.capture,
         })
+    }
+}
+
+impl Server {
+    /// The certificate that is made for a name, with the key and the settings of the first default.
+    fn generated(
+        &self,
+        generator: &Generator,
+        offered: &Offered,
+        name: &str,
+    ) -> Option<(Entry, Arc<Certificate>, Ready)> {
+        let name = name.to_ascii_lowercase();
+        let now = i64::try_from(UnixTime::now().as_secs()).unwrap_or(i64::MAX);
+        let place = offered.names.find(None, &[], false, |_| false).unwrap_or(0);
+        let (like, _) = offered.entries.get(place)?;
+        let known = generator.made.lock().unwrap_or_else(PoisonError::into_inner).get(&name, now);
+        let (certificate, ready) = match known {
+            Some(known) => known,
+            None => {
+                let certificate = Arc::new(forge::certificate(&generator.authority, &like.certificate, &name, now)?);
+                let entry = Entry { certificate: Arc::clone(&certificate), ..like.clone() };
+                let provider = entry.settings.algorithms.provider();
+                let made = (certificate, ready(&entry, &provider, self.ticketer.as_ref(), &self.sessions).ok()?);
+                generator.made.lock().unwrap_or_else(PoisonError::into_inner).put(&name, now, made.clone());
+                made
+            }
+        };
+        Some((like.clone(), certificate, ready))
     }
 }
 

@@ -304,6 +304,16 @@ fn moment(seconds: i64) -> String {
     format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
 }
 
+/// A moment as certificates have it (RFC 5280, section 4.1.2.5), in DER.
+pub(crate) fn time(seconds: i64) -> Vec<u8> {
+    let year = civil(seconds)[0];
+    let text = moment(seconds);
+    let (tag, century) =
+        if (1950..2050).contains(&year) { (0x17, String::new()) } else { (0x18, format!("{:02}", year / 100)) };
+    let text = century + &text;
+    [&[tag, text.len() as u8], text.as_bytes()].concat()
+}
+
 /// A moment as OpenSSL prints it: `Nov  3 23:52:04 2026 GMT`.
 fn long_moment(seconds: i64) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -25,6 +25,7 @@ use std::io;
 use std::sync::Arc;
 use tls::client;
 use tls::faults::Ignored;
+use tls::limits::Limits;
 use tls::pem::{self, Wrong};
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings, Verify};
@@ -33,6 +34,18 @@ use tls::verify::{Authorities, ClientTerms};
 /// The roots of the system, where distributions keep them.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// Generated certificates that are remembered unless `tune.ssl.ssl-ctx-cache-size` is written.
+const GENERATED: usize = 1_000;
+
+/// Bounds of connections.
+fn limits(global: &GlobalTlsSpec) -> Limits {
+    let number = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    Limits {
+        key_updates: global.key_updates.map_or(Limits::default().key_updates, number),
+        record: number(global.record_limit),
+    }
+}
 
 /// How the messages about a line begin and end.
 #[derive(Clone)]
@@ -108,7 +121,7 @@ impl Compiler<'_> {
         if failed {
             return None;
         }
-        if entries.is_empty() && !is_strict {
+        if entries.is_empty() && (!is_strict || written.generates) {
             let message = format!("Proxy '{name}': no SSL certificate specified {place} (use 'crt').");
             self.alert(bind.span, Form::Bare, message);
             return None;
@@ -120,8 +133,21 @@ impl Compiler<'_> {
         }
         let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
         let lifetime = global.lifetime.unwrap_or(Resumption::default().lifetime);
+        let authority = match written.generates {
+            true => Some(self.signing_authority(written, name, global, bind.span)?),
+            false => None,
+        };
         match tls::Server::new(entries, is_strict, Resumption { tickets: has_tickets, lifetime }) {
-            Ok(server) => Some(Arc::new(server.noting(&self.shared.wanted))),
+            Ok(server) => {
+                let server = match authority {
+                    Some(authority) => {
+                        let most = global.generated_cache.map_or(GENERATED, |most| most as usize);
+                        server.generating(authority, most)
+                    }
+                    None => server,
+                };
+                Some(Arc::new(server.noting(&self.shared.wanted)))
+            }
             Err(why) => {
                 self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));
                 None
@@ -169,7 +195,7 @@ impl Compiler<'_> {
         };
         let prefers_clients_order = written.prefer_client_ciphers || defaults.prefer_client_ciphers;
         let capture = global.capture_size as usize;
-        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture })
+        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture, limits: limits(global) })
     }
 
     /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.
@@ -249,6 +275,7 @@ impl Compiler<'_> {
             host: written.verifyhost.clone(),
             certificate,
             resumes: !written.no_reuse,
+            limits: limits(global),
         })
     }
 

@@ -60,6 +60,7 @@ impl Plan {
             host: None,
             certificate: None,
             resumes: self.tls.reuse,
+            limits: tls::limits::Limits::default(),
         }
     }
 }

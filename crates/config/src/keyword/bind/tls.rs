@@ -27,8 +27,14 @@ pub(super) const TABLE: &[BindOption] = &[
         "Errors to ignore in the certificates behind clients' own.",
         ignored_errors,
     ),
-    not_yet(Arity::One, "ca-sign-file", "<file>", "CA that signs generated certificates."),
-    not_yet(Arity::One, "ca-sign-pass", "<passphrase>", "Passphrase of that CA's key."),
+    supported(
+        Arity::One,
+        "ca-sign-file",
+        "<file>",
+        "CA that signs generated certificates, with its key.",
+        ca_sign_file,
+    ),
+    supported(Arity::One, "ca-sign-pass", "<passphrase>", "Passphrase of that CA's key.", ca_sign_pass),
     supported(
         Arity::One,
         "ca-verify-file",
@@ -70,7 +76,13 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::None, "force-tlsv11", "", "TLS 1.1 alone.", common),
     supported(Arity::None, "force-tlsv12", "", "TLS 1.2 alone.", common),
     supported(Arity::None, "force-tlsv13", "", "TLS 1.3 alone.", common),
-    not_yet(Arity::None, "generate-certificates", "", "Makes certificates for the names that clients ask for."),
+    supported(
+        Arity::None,
+        "generate-certificates",
+        "",
+        "Makes certificates for the names that clients ask for.",
+        generate_certificates,
+    ),
     not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
     supported(Arity::None, "no-alpn", "", "Offers no ALPN.", common),
     supported(Arity::None, "no-ca-names", "", "Does not announce CA names to clients.", no_ca_names),
@@ -148,6 +160,25 @@ fn ca_verify_file(context: &mut BindContext<'_>, keyword: &Word, value: Option<&
         Ok(path) => context.draft.tls.ca_verify_file = Some(path),
         Err((span, message)) => context.error(span, message),
     }
+}
+
+fn ca_sign_file(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "CAfile path") {
+        Ok(path) => context.draft.tls.ca_sign_file = Some(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn ca_sign_pass(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "CAkey password") {
+        Ok(passphrase) => context.draft.tls.ca_sign_pass = Some(passphrase.value),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn generate_certificates(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.generates = true;
 }
 
 fn ignored_errors(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {

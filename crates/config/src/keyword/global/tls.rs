@@ -1,8 +1,10 @@
 //! TLS (sections 3.1 and 3.2).
 
+mod bounds;
 mod certificates;
+mod libraries;
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::document::{Line, Word};
 use crate::keyword::argument::leading_number;
 use crate::keyword::tls;
@@ -73,7 +75,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<file>",
         "Diffie-Hellman parameters of all listeners; Weir exchanges keys over elliptic curves only.",
     ),
-    not_yet("ssl-engine", "<name> [algo <list>]", "OpenSSL engine to load."),
+    removed(
+        "ssl-engine",
+        "<name> [algo <list>]",
+        "OpenSSL engine to load; there are none without OpenSSL.",
+        "'ssl-engine' is not supported (built without USE_ENGINE or with -DOPENSSL_NO_ENGINE).",
+    ),
     supported(
         "ssl-load-extra-del-ext",
         "",
@@ -86,17 +93,27 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Which extra files are looked for beside a certificate.",
         certificates::extra_files,
     ),
-    not_yet("ssl-mode-async", "", "Use asynchronous engines."),
+    tuning("ssl-mode-async", "", "Use asynchronous engines; there are none without OpenSSL."),
     supported(
         "ssl-passphrase-cmd",
         "<command> <argument>...",
         "Program that prints the passphrase of a private key.",
         certificates::passphrase_command,
     ),
-    not_yet("ssl-propquery", "<query>", "Which implementations of algorithms OpenSSL picks."),
-    not_yet("ssl-provider", "<name>", "OpenSSL provider to load."),
-    not_yet("ssl-provider-path", "<path>", "Where OpenSSL providers are looked for."),
-    not_yet("ssl-security-level", "<number>", "OpenSSL security level."),
+    supported(
+        "ssl-propquery",
+        "<query>",
+        "Which implementations of algorithms are picked; there is one of each.",
+        libraries::properties,
+    ),
+    supported(
+        "ssl-provider",
+        "<name>",
+        "OpenSSL provider to load: \"default\" and \"base\" are known.",
+        libraries::provider,
+    ),
+    tuning("ssl-provider-path", "<path>", "Where OpenSSL providers are looked for; none are loaded."),
+    supported("ssl-security-level", "<number>", "OpenSSL security level, up to 2.", libraries::security_level),
     supported(
         "ssl-server-verify",
         "[ none | required ]",
@@ -122,9 +139,14 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         capture_size,
     ),
     not_yet("tune.ssl.certificate-compression", "{ auto | off }", "Whether certificates are compressed."),
-    not_yet("tune.ssl.hard-maxrecord", "<number>", "Largest TLS record ever."),
+    supported("tune.ssl.hard-maxrecord", "<number>", "Bytes of data in a TLS record at most.", bounds::record),
     supported("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures.", keylog),
-    not_yet("tune.ssl.keyupdate-rate-limit", "<number>", "Key updates a second that a peer may ask for."),
+    supported(
+        "tune.ssl.keyupdate-rate-limit",
+        "<number>",
+        "Key updates a second that a peer may ask for.",
+        bounds::key_updates,
+    ),
     supported("tune.ssl.lifetime", "<time>", "How long a TLS session may be resumed, in seconds.", lifetime),
     tuning(
         "tune.ssl.maxrecord",
@@ -133,7 +155,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     not_yet("tune.ssl.ocsp-update.maxdelay", "<number>", "Older name of ocsp-update.maxdelay."),
     not_yet("tune.ssl.ocsp-update.mindelay", "<number>", "Older name of ocsp-update.mindelay."),
-    not_yet("tune.ssl.ssl-ctx-cache-size", "<number>", "Number of generated certificates to remember."),
+    supported(
+        "tune.ssl.ssl-ctx-cache-size",
+        "<number>",
+        "Number of generated certificates to remember.",
+        bounds::generated,
+    ),
     tuning(
         "tune.ssl.default-dh-param",
         "<number>",

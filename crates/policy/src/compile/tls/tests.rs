@@ -414,3 +414,47 @@ fn the_first_certificate_is_a_default() {
         assert_eq!(defaults(bind), *expected, "{bind}");
     }
 }
+
+#[test]
+fn an_authority_signs_what_is_generated() {
+    let rows = [
+        ("", "crt rsa.pem generate-certificates ca-sign-file rsa.pem", ""),
+        ("", "crt rsa.pem generate-certificates ca-sign-file secret.pem ca-sign-pass secret", ""),
+        ("", "crt rsa.pem ca-sign-file none", ""),
+        (
+            "",
+            "crt rsa.pem generate-certificates",
+            "Proxy 'f': cannot enable certificate generation, no CA certificate File configured at [x:7].",
+        ),
+        (
+            "",
+            "crt rsa.pem generate-certificates ca-sign-file none",
+            "Proxy 'f': Failed to read CA certificate file 'none' at [x:7]. Chain loading failed: cannot open the file 'none'.",
+        ),
+        (
+            "",
+            "crt rsa.pem generate-certificates ca-sign-file ca.pem",
+            "Proxy 'f': Failed to read CA certificate file 'ca.pem' at [x:7]. Chain loading failed: No Private Key found in 'ca.pem.key'.",
+        ),
+        (
+            "",
+            "crt rsa.pem generate-certificates ca-sign-file rsa.key",
+            "Proxy 'f': Failed to read CA certificate file 'rsa.key' at [x:7]. Chain loading failed: unable to load certificate from file 'rsa.key': no start line.",
+        ),
+        (
+            "",
+            "crt rsa.pem generate-certificates ca-sign-file secret.pem",
+            "Proxy 'f': Failed to read CA certificate file 'secret.pem' at [x:7]. Chain loading failed: unable to load private key from file 'secret.pem': it is encrypted, and there is no 'ca-sign-pass'.",
+        ),
+        (
+            "",
+            "strict-sni generate-certificates ca-sign-file rsa.pem",
+            "Proxy 'f': no SSL certificate specified for bind ':1' at [x:7] (use 'crt').",
+        ),
+    ];
+    for (before, bind, message) in rows {
+        let (program, said) = compile(before, bind);
+        assert_eq!(said, if message.is_empty() { vec![] } else { vec![message] }, "{bind}");
+        assert_eq!(program.is_some(), message.is_empty(), "{bind}");
+    }
+}

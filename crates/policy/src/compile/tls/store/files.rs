@@ -4,8 +4,8 @@
 use super::super::{Line, located};
 use crate::compile::Compiler;
 use config::diagnostic::{Diagnostic, Form, Severity};
-use config::span::Spanned;
-use config::spec::{ExtraFilesSpec, GlobalTlsSpec, LoadSpec};
+use config::span::{Span, Spanned};
+use config::spec::{BindTlsSpec, ExtraFilesSpec, GlobalTlsSpec, LoadSpec};
 use std::io;
 use std::sync::Arc;
 use tls::certificate::{Certificate, Error, Files, Key, Parts, Usage};
@@ -220,6 +220,45 @@ impl Compiler<'_> {
         opened.map_err(|why| format!("unable to load private key from file '{file}': {why}"))
     }
 
+    /// The authority that signs generated certificates (`ca-sign-file`). `None`: what is wrong has been told.
+    pub(in crate::compile::tls) fn signing_authority(
+        &mut self,
+        written: &BindTlsSpec,
+        proxy: &str,
+        global: &GlobalTlsSpec,
+        span: Span,
+    ) -> Option<Arc<Certificate>> {
+        let place = self.place(span);
+        let Some(path) = &written.ca_sign_file else {
+            let message = format!(
+                "Proxy '{proxy}': cannot enable certificate generation, no CA certificate File configured at [{place}]."
+            );
+            self.alert(span, Form::Bare, message);
+            return None;
+        };
+        let file = located(&path.value, global.ca_base.as_deref(), written.common.folder.as_deref());
+        let read = self.resolver.file_reader();
+        let assembled = match read(&file) {
+            Err(_) => Err(format!("cannot open the file '{file}'")),
+            Ok(text) => {
+                let beside = read(&format!("{file}.key")).ok();
+                let texts = [Some(text.as_slice()), beside.as_deref()];
+                authority(&file, texts, written.ca_sign_pass.as_deref())
+            }
+        };
+        match assembled {
+            Ok(certificate) => Some(Arc::new(certificate)),
+            Err(why) => {
+                let message = format!(
+                    "Proxy '{proxy}': Failed to read CA certificate file '{}' at [{place}]. Chain loading failed: {why}.",
+                    path.value
+                );
+                self.alert(span, Form::Bare, message);
+                None
+            }
+        }
+    }
+
     /// Puts behind a certificate without a chain the one that its issuer begins.
     fn complete(&self, parts: &mut Parts) {
         let [own] = parts.chain.as_slice() else { return };
@@ -325,4 +364,35 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// A certificate with the first key of these texts, the first of which is its own.
+fn authority(file: &str, texts: [Option<&[u8]>; 2], passphrase: Option<&str>) -> Result<Certificate, String> {
+    let own = texts[0].unwrap_or_default();
+    let chain = pem::certificates(own).map_err(|why| Error::NoCertificate(why).sentence(file))?;
+    let mut found = None;
+    for text in texts.into_iter().flatten() {
+        found = Key::find(text).map_err(|why| why.sentence(file))?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let key = match (found, passphrase) {
+        (None, _) => return Err(Error::NoKey.sentence(file)),
+        (Some(Key::Plain(key)), _) => key,
+        (Some(Key::Encrypted(key)), Some(passphrase)) => key.open(passphrase.as_bytes())?,
+        (Some(Key::Encrypted(_)), None) => {
+            return Err(format!("{}, and there is no 'ca-sign-pass'", Error::EncryptedKey.sentence(file)));
+        }
+    };
+    let parts = Parts {
+        name: file.to_owned(),
+        chain,
+        key,
+        issuer: None,
+        skips_self_issued: false,
+        files: Files::default(),
+        usage: Usage::default(),
+    };
+    Certificate::assemble(parts).map_err(|why| why.sentence(file))
 }
