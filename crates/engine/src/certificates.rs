@@ -1,13 +1,15 @@
-//! Certificates while the process serves: those that the newest configuration uses, those that were added beside it, and the
-//! change that is being made to one. Must never read a file.
+//! Certificates, files of authorities and revocation lists while the process serves: those that the newest configuration uses,
+//! those that no line uses, and the changes that are being made. Must never read a file.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use policy::compile::KnownTls;
 use policy::program::Program;
 use tls::certificate::Certificate;
+use tls::trust::{TrustFile, Trusted};
 
-/// What is kept of certificates beside the programs.
+/// What is kept beside the programs.
 #[derive(Debug, Default)]
 pub struct Certificates(Mutex<Held>);
 
@@ -16,8 +18,22 @@ pub struct Certificates(Mutex<Held>);
 pub struct Held {
     /// The certificate that is to be put in the place of the one of its name.
     pub change: Option<Arc<Certificate>>,
-    /// Those that no line uses, by name; `None`: nothing was put there yet.
-    pub added: BTreeMap<String, Option<Arc<Certificate>>>,
+    /// Those that were added, or were used before, by name; `None`: nothing was put there yet.
+    pub kept: BTreeMap<String, Option<Arc<Certificate>>>,
+    /// The file of authorities that is to be put in the place of the one of its name.
+    pub authorities_change: Option<TrustFile>,
+    /// The file of revocation lists.
+    pub lists_change: Option<TrustFile>,
+    /// Files of either kind that were added, or were used before, by name.
+    pub kept_trust: BTreeMap<String, Trusted>,
+}
+
+impl Held {
+    /// Keeps what a program uses: a line may use it no more in the next moment.
+    pub fn keep(&mut self, program: &Program) {
+        self.kept.extend(used(program).into_iter().map(|(name, certificate)| (name, Some(certificate))));
+        self.kept_trust.extend(used_trust(program));
+    }
 }
 
 impl Certificates {
@@ -25,16 +41,27 @@ impl Certificates {
     pub fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Everything that lines may name without a file being read: what is used, and what was added.
+    pub fn known(&self, program: &Program) -> KnownTls {
+        let held = self.lock();
+        let mut certificates: BTreeMap<_, _> =
+            held.kept.iter().filter_map(|(name, one)| Some((name.clone(), one.clone()?))).collect();
+        let mut trusted = held.kept_trust.clone();
+        drop(held);
+        certificates.extend(used(program));
+        trusted.extend(used_trust(program));
+        let file = |(name, content): (String, Trusted)| TrustFile { name: name.into(), content };
+        KnownTls {
+            certificates: certificates.into_values().collect(),
+            trusted: trusted.into_iter().map(file).collect(),
+        }
+    }
 }
 
 /// Where clients of a program get certificates.
 fn servers(program: &Program) -> impl Iterator<Item = &Arc<tls::Server>> {
-    let frontends = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref());
-    let listening = frontends.flat_map(|frontend| frontend.binds.iter());
-    let own = program.runtime.sockets.iter().map(|socket| &socket.bind);
-    let peers = program.peers.iter().filter_map(|section| section.bind.as_ref());
-    let relays = program.log_forwards.iter().flat_map(|relay| relay.binds.iter());
-    listening.chain(own).chain(peers).chain(relays).filter_map(|bind| bind.tls.as_ref())
+    program.tls.listeners.iter().map(|listener| &listener.server)
 }
 
 /// Shows a certificate to clients that ask for a proof of a name, wherever a program speaks TLS, or none any more.
@@ -66,12 +93,36 @@ pub fn used(program: &Program) -> BTreeMap<String, Arc<Certificate>> {
     all.map(|certificate| (certificate.name.to_string(), certificate)).collect()
 }
 
-impl Certificates {
-    /// Every certificate that lines may name without a file being read: those that are used, and those that were added.
-    pub fn known(&self, program: &Program) -> Vec<Arc<Certificate>> {
-        let added: Vec<_> = self.lock().added.values().flatten().cloned().collect();
-        used(program).into_values().chain(added).collect()
-    }
+/// Every file of authorities and of revocation lists that a program uses, by name.
+pub fn used_trust(program: &Program) -> BTreeMap<String, Trusted> {
+    let of_clients = servers(program).flat_map(|server| server.trust_files());
+    let all = of_clients.chain(clients(program).flat_map(|client| client.trust_files()));
+    all.map(|file| (file.name.into(), file.content)).collect()
+}
+
+/// Exchanges something everywhere. Returns in how many places; where one refuses, `former` is put back.
+fn exchange<T>(
+    program: &Program,
+    (next, former): (&T, Option<&T>),
+    server: impl Fn(&tls::Server, &T) -> Result<usize, String>,
+    client: impl Fn(&tls::Client, &T) -> Result<bool, String>,
+) -> Result<usize, String> {
+    let everywhere = |content: &T| {
+        let mut places = 0;
+        for one in servers(program) {
+            places += server(one, content)?;
+        }
+        for one in clients(program) {
+            places += usize::from(client(one, content)?);
+        }
+        Ok(places)
+    };
+    everywhere(next).inspect_err(|_: &String| {
+        if let Some(former) = former {
+            // It was accepted before.
+            let _ = everywhere(former);
+        }
+    })
 }
 
 /// Puts a certificate in the place of the one of its name wherever a program uses that. Returns in how many places.
@@ -80,20 +131,16 @@ impl Certificates {
 /// It cannot stand somewhere; then it stands nowhere.
 pub fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let former = used(program).remove(&*certificate.name);
-    let exchange = |certificate: &Arc<Certificate>| {
-        let mut places = 0;
-        for server in servers(program) {
-            places += server.replace(certificate)?;
-        }
-        for client in clients(program) {
-            places += usize::from(client.replace(certificate)?);
-        }
-        Ok(places)
-    };
-    exchange(certificate).inspect_err(|_: &String| {
-        if let Some(former) = &former {
-            // It stood there before.
-            let _ = exchange(former);
-        }
-    })
+    exchange(program, (certificate, former.as_ref()), tls::Server::replace, tls::Client::replace)
+}
+
+/// Puts another content in a file of authorities or revocation lists wherever a program uses that. Returns in how many
+/// places.
+///
+/// # Errors
+/// It cannot be used somewhere; then it is used nowhere.
+pub fn replace_trust(program: &Program, file: &TrustFile) -> Result<usize, String> {
+    let former = used_trust(program).remove(&*file.name);
+    let former = former.map(|content| TrustFile { name: file.name.clone(), content });
+    exchange(program, (file, former.as_ref()), tls::Server::replace_trust, tls::Client::replace_trust)
 }

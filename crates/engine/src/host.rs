@@ -1,6 +1,7 @@
 //! What the program that runs the engine knows of itself, for those who tell it: statistics, the runtime API, messages.
 //! Must never decide anything.
 
+use config::environment::Environment;
 use std::sync::OnceLock;
 
 use base::{Moment, WallTime};
@@ -57,6 +58,16 @@ impl Host {
         if let Some(say) = self.say.get() {
             say(severity, text);
         }
+    }
+
+    /// The environment, for what the runtime API reads as the configuration is read.
+    pub fn variables(&self) -> Environment {
+        let mut environment = Environment::new();
+        for (name, value) in self.environment.iter().filter_map(|line| line.split_once('=')) {
+            // What was read once can be read again.
+            let _ = environment.set(name, value);
+        }
+        environment
     }
 
     /// A variable of the environment.

@@ -119,7 +119,7 @@ async fn connect(worker: &Rc<Worker>, line: &Line) -> Option<(Transport, Address
     let outgoing = &worker.process.outgoing;
     let route = outgoing.route(server.serial).filter(|route| !route.blocked)?;
     let address = fixed_address(&outgoing.address(server))?;
-    let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic);
+    let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
     let security = tls.map(|tls| Security { client: &tls.client, name: None });
     let mut dialing = Box::pin(dial(&address, &route.options, security));
     let mut timer = rt::Timer::new();

@@ -144,6 +144,11 @@ impl Certificate {
         std::iter::once(pem::encode_key(&self.private)).chain(own.map(|one| pem::encode_certificate(one))).collect()
     }
 
+    /// Its private key, in DER: PKCS#8, PKCS#1 or SEC 1, as it came.
+    pub fn private_der(&self) -> &[u8] {
+        self.private.secret_der()
+    }
+
     /// The certificates behind it, in DER.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.plain.cert.iter().skip(1).chain(&self.held_back).map(|one| one.as_ref())

@@ -14,6 +14,7 @@ use crate::details::{Wanted, key_log};
 use crate::limits::Limits;
 use crate::provider::Algorithms;
 use crate::signature;
+use crate::trust::TrustFile;
 use crate::verify::{Authorities, OfServers};
 
 /// Sessions with servers that are remembered, for each side.
@@ -97,6 +98,17 @@ impl Client {
         self.ready().settings.alpn.iter().any(|name| name == protocol)
     }
 
+    /// The files that servers are verified by, with their content.
+    pub fn trust_files(&self) -> Vec<TrustFile> {
+        self.ready().settings.authorities.iter().flat_map(|authorities| authorities.files()).collect()
+    }
+
+    fn exchange(&self, settings: Settings) -> Result<bool, String> {
+        let ready = Arc::new(Ready::new(settings)?);
+        *self.ready.write().unwrap_or_else(PoisonError::into_inner) = ready;
+        Ok(true)
+    }
+
     /// Shows a certificate in the place of the one that is called like it, in handshakes that begin from now on. Whether that
     /// one is shown here.
     ///
@@ -107,10 +119,22 @@ impl Client {
         if before.settings.certificate.as_ref().is_none_or(|own| own.name != certificate.name) {
             return Ok(false);
         }
-        let settings = Settings { certificate: Some(Arc::clone(certificate)), ..before.settings.clone() };
-        let ready = Arc::new(Ready::new(settings)?);
-        *self.ready.write().unwrap_or_else(PoisonError::into_inner) = ready;
-        Ok(true)
+        self.exchange(Settings { certificate: Some(Arc::clone(certificate)), ..before.settings.clone() })
+    }
+
+    /// Verifies servers by another content of a file, in handshakes that begin from now on; sessions that began before are
+    /// not resumed. Whether they are verified by that file.
+    ///
+    /// # Errors
+    /// As for [`Self::replace`].
+    pub fn replace_trust(&self, file: &TrustFile) -> Result<bool, String> {
+        let before = self.ready();
+        match before.settings.authorities.as_ref().and_then(|authorities| authorities.with(file)) {
+            None => Ok(false),
+            Some(authorities) => {
+                self.exchange(Settings { authorities: Some(Arc::new(authorities)), ..before.settings.clone() })
+            }
+        }
     }
 
     pub(crate) fn limits(&self) -> Limits {

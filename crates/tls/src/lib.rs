@@ -25,10 +25,14 @@ pub mod pem;
 pub mod provider;
 pub mod record;
 pub mod resumption;
+pub mod revocation;
 pub mod server;
+mod sessions;
 pub mod signature;
 pub mod suites;
+pub mod ticket_keys;
 pub mod timestamps;
+pub mod trust;
 pub mod verify;
 pub mod x509;
 

@@ -1,5 +1,5 @@
-//! How sessions of clients are resumed, and for how long: by tickets under keys of this process, or remembered here. Must never
-//! resume one that is older than it may be.
+//! How sessions of clients are resumed, and for how long: by tickets under keys of this process or of a file, or remembered
+//! here. Must never resume one that is older than it may be, nor under other terms than its client was verified by.
 
 use std::sync::Arc;
 
@@ -7,41 +7,127 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use rustls::TicketRotator;
 use rustls::crypto::GetRandomFailed;
 use rustls::pki_types::UnixTime;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::{ProducesTickets, StoresServerSessions};
 
-/// Sessions of clients without tickets that are remembered, for each address: HAProxy's default for the process.
-const SESSIONS: usize = 20_000;
+use crate::ticket_keys::TicketKeys;
+
+pub use crate::sessions::SessionStore;
+
+/// Blocks of the session cache, each for one session mostly: HAProxy's default.
+pub const CACHE_SIZE: usize = 20_000;
 
 /// How sessions are resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption {
-    /// By tickets, which clients keep; else sessions are remembered here.
-    pub tickets: bool,
+    /// Which tickets clients keep.
+    pub tickets: Tickets,
     /// Seconds that a session may be resumed for, at most (`tune.ssl.lifetime`).
     pub lifetime: u32,
+    /// Where sessions of clients without tickets are remembered.
+    pub store: Arc<SessionStore>,
+}
+
+/// Tickets, by the keys that seal them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tickets {
+    /// None: sessions are remembered here.
+    None,
+    /// Under keys that nothing outside this process knows.
+    Own,
+    /// Under those of a file (`tls-ticket-keys`).
+    Keys(Arc<TicketKeys>),
 }
 
 impl Default for Resumption {
     /// As HAProxy.
     fn default() -> Self {
-        Self { tickets: true, lifetime: 300 }
+        Self { tickets: Tickets::Own, lifetime: 300, store: Arc::new(SessionStore::new(CACHE_SIZE)) }
     }
 }
 
 impl Resumption {
-    /// What makes tickets. Keys change twice in the lifetime and are used once more behind that, so that no ticket is good for
-    /// longer.
-    pub(crate) fn ticketer(self) -> Result<Option<Arc<dyn ProducesTickets>>, String> {
-        if !self.tickets {
-            return Ok(None);
+    /// What makes tickets, whichever certificate they belong to.
+    pub(crate) fn ticketer(&self) -> Result<Option<Arc<dyn ProducesTickets>>, String> {
+        match &self.tickets {
+            Tickets::None => Ok(None),
+            Tickets::Keys(keys) => Ok(Some(Arc::new(Shared { keys: Arc::clone(keys), lifetime: self.lifetime }))),
+            // Keys change twice in the lifetime and are used once more behind that, so that no ticket is good for longer.
+            Tickets::Own => {
+                let rotator = TicketRotator::new((self.lifetime / 2).max(1), || Ok(Box::new(Sealer::new()?)));
+                rotator
+                    .map(|rotator| Some(Arc::new(rotator) as Arc<dyn ProducesTickets>))
+                    .map_err(|error| error.to_string())
+            }
         }
-        let rotator = TicketRotator::new((self.lifetime / 2).max(1), || Ok(Box::new(Sealer::new()?)));
-        rotator.map(|rotator| Some(Arc::new(rotator) as Arc<dyn ProducesTickets>)).map_err(|error| error.to_string())
     }
 
-    /// Where sessions are remembered.
-    pub(crate) fn sessions(self) -> Arc<dyn StoresServerSessions> {
-        Arc::new(Sessions { lifetime: self.lifetime, cache: ServerSessionMemoryCache::new(SESSIONS) })
+    /// Where sessions under some terms are remembered.
+    pub(crate) fn sessions(&self, context: [u8; 8]) -> Arc<dyn StoresServerSessions> {
+        Arc::new(Sessions { lifetime: self.lifetime, store: Arc::clone(&self.store), context })
+    }
+}
+
+/// Adds to every ticket what its session depends on.
+pub(crate) fn bound(inner: &Arc<dyn ProducesTickets>, context: [u8; 8]) -> Arc<dyn ProducesTickets> {
+    Arc::new(Bound { inner: Arc::clone(inner), context })
+}
+
+#[derive(Debug)]
+struct Bound {
+    inner: Arc<dyn ProducesTickets>,
+    context: [u8; 8],
+}
+
+impl ProducesTickets for Bound {
+    fn enabled(&self) -> bool {
+        self.inner.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.inner.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.inner.encrypt(&[&self.context[..], plain].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.inner.decrypt(ticket)?.strip_prefix(&self.context).map(<[u8]>::to_vec)
+    }
+}
+
+/// Seals tickets under the keys of a file. The second until which a session is good is inside.
+#[derive(Debug)]
+struct Shared {
+    keys: Arc<TicketKeys>,
+    lifetime: u32,
+}
+
+/// What follows the second until which it is good.
+fn good(kept: &[u8], now: u64) -> Option<Vec<u8>> {
+    let (until, session) = kept.split_first_chunk::<8>()?;
+    (now < u64::from_be_bytes(*until)).then(|| session.to_vec())
+}
+
+fn until(lifetime: u32) -> u64 {
+    UnixTime::now().as_secs().saturating_add(lifetime.into())
+}
+
+impl ProducesTickets for Shared {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.lifetime
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.keys.seal(&[&until(self.lifetime).to_be_bytes()[..], plain].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        good(&self.keys.open(ticket)?, UnixTime::now().as_secs())
     }
 }
 
@@ -88,41 +174,31 @@ impl ProducesTickets for Sealer {
     }
 }
 
-/// Remembers sessions, each with the second until which it is good in front.
+/// Remembers sessions under the terms of one certificate.
+#[derive(Debug)]
 struct Sessions {
     lifetime: u32,
-    cache: Arc<ServerSessionMemoryCache>,
-}
-
-impl std::fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sessions")
-    }
-}
-
-impl Sessions {
-    fn good(kept: &[u8], now: u64) -> Option<Vec<u8>> {
-        let (until, session) = kept.split_first_chunk::<8>()?;
-        (now < u64::from_be_bytes(*until)).then(|| session.to_vec())
-    }
+    store: Arc<SessionStore>,
+    context: [u8; 8],
 }
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let until = UnixTime::now().as_secs().saturating_add(self.lifetime.into());
-        self.cache.put(key, [&until.to_be_bytes()[..], &value].concat())
+        self.store.put(key, [&self.context[..], &value].concat(), until(self.lifetime))
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        Self::good(&self.cache.get(key)?, UnixTime::now().as_secs())
+        let found = self.store.get(key, UnixTime::now().as_secs())?;
+        found.strip_prefix(&self.context).map(<[u8]>::to_vec)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        Self::good(&self.cache.take(key)?, UnixTime::now().as_secs())
+        let found = self.store.take(key, UnixTime::now().as_secs())?;
+        found.strip_prefix(&self.context).map(<[u8]>::to_vec)
     }
 
     fn can_cache(&self) -> bool {
-        true
+        self.store.is_used()
     }
 }
 
@@ -147,18 +223,35 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_forgotten_in_time() {
-        let kept = [&100_u64.to_be_bytes()[..], b"session"].concat();
-        assert_eq!(Sessions::good(&kept, 99).as_deref(), Some(&b"session"[..]));
-        assert_eq!(Sessions::good(&kept, 100), None);
-        assert_eq!(Sessions::good(b"short", 0), None);
-        let never = Resumption { tickets: false, lifetime: 0 }.sessions();
-        assert!(never.put(b"key".to_vec(), b"session".to_vec()));
-        assert_eq!(never.get(b"key"), None);
-        let sessions = Resumption { tickets: false, lifetime: 300 }.sessions();
-        assert!(sessions.put(b"key".to_vec(), b"session".to_vec()));
-        assert_eq!(sessions.get(b"key"), Some(b"session".to_vec()));
-        assert_eq!(sessions.take(b"key"), Some(b"session".to_vec()));
-        assert_eq!(sessions.take(b"key"), None);
+    fn tickets_of_a_file_end_with_their_lifetime() {
+        let keys = TicketKeys::new("keys", (1..4).map(|number| Some(vec![number; 48]))).unwrap();
+        let of = |lifetime| {
+            let keys = TicketKeys::new("keys", keys.secrets().map(|key| Some(key.to_vec()))).unwrap();
+            Resumption { tickets: Tickets::Keys(Arc::new(keys)), lifetime, ..Resumption::default() }
+        };
+        let (long, short) = (of(300).ticketer().unwrap().unwrap(), of(0).ticketer().unwrap().unwrap());
+        let ticket = long.encrypt(b"a session").unwrap();
+        // Another process with the same file.
+        assert_eq!(short.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));
+        assert_eq!(long.decrypt(&short.encrypt(b"a session").unwrap()), None);
+        assert_eq!(good(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 99).as_deref(), Some(&b"session"[..]));
+        assert_eq!(good(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 100), None);
+        assert_eq!(good(b"short", 0), None);
+    }
+
+    #[test]
+    fn sessions_are_resumed_under_their_terms_alone() {
+        let inner = Resumption::default().ticketer().unwrap().unwrap();
+        let (own, other) = (bound(&inner, [1; 8]), bound(&inner, [2; 8]));
+        let ticket = own.encrypt(b"a session").unwrap();
+        assert_eq!(own.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));
+        assert_eq!(other.decrypt(&ticket), None);
+        let resumption = Resumption::default();
+        let (own, other) = (resumption.sessions([1; 8]), resumption.sessions([2; 8]));
+        assert!(own.put(b"key".to_vec(), b"session".to_vec()));
+        assert_eq!(other.get(b"key"), None);
+        assert_eq!(own.get(b"key"), Some(b"session".to_vec()));
+        assert_eq!(own.take(b"key"), Some(b"session".to_vec()));
+        assert_eq!(own.take(b"key"), None);
     }
 }

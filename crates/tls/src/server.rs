@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::UnixTime;
-use rustls::server::{
-    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, StoresServerSessions,
-    WebPkiClientVerifier,
-};
+use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SignatureScheme};
 use wire::client_hello::{self, extension};
@@ -20,8 +18,9 @@ use crate::forge::{self, Cache};
 use crate::limits::Limits;
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
-use crate::resumption::Resumption;
+use crate::resumption::{Resumption, bound};
 use crate::signature;
+use crate::trust::{TrustFile, session_context};
 use crate::verify::{Authorities, ClientTerms, OfClients};
 
 /// What a line says about its connections.
@@ -62,6 +61,17 @@ pub struct Entry {
     pub is_filtered: bool,
     /// What holds for its connections.
     pub settings: Arc<Settings>,
+    /// The line of a `crt-list` that it is from.
+    pub line: Option<ListLine>,
+}
+
+/// A line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListLine {
+    /// The file.
+    pub list: Arc<str>,
+    /// What tells its lines apart, those that were added at run time as well.
+    pub serial: usize,
 }
 
 /// An address that speaks TLS.
@@ -70,7 +80,6 @@ pub struct Server {
     is_strict: bool,
     resumption: Resumption,
     ticketer: Option<Arc<dyn ProducesTickets>>,
-    sessions: Arc<dyn StoresServerSessions>,
     wanted: Arc<Wanted>,
     proofs: Proofs,
     generator: Option<Generator>,
@@ -134,7 +143,7 @@ impl PartialEq for Server {
         let (own, theirs) = (self.offered(), other.offered());
         let entries = own.entries.iter().map(|(entry, _)| entry);
         let authority = |server: &'_ Self| server.generator.as_ref().map(|generator| Arc::clone(&generator.authority));
-        (self.is_strict, self.resumption) == (other.is_strict, other.resumption)
+        (self.is_strict, &self.resumption) == (other.is_strict, &other.resumption)
             && authority(self) == authority(other)
             && entries.eq(theirs.entries.iter().map(|(entry, _)| entry))
     }
@@ -161,33 +170,13 @@ impl Server {
     /// What rustls does not take together.
     pub fn new(entries: Vec<Entry>, is_strict: bool, resumption: Resumption) -> Result<Self, String> {
         let ticketer = resumption.ticketer()?;
-        // Clients without tickets resume what is remembered here, whichever thread it was.
-        let sessions: Arc<dyn StoresServerSessions> = match resumption.tickets {
-            true => Arc::new(NoServerSessionStorage {}),
-            false => resumption.sessions(),
-        };
-        // Lists with thousands of names mostly have the same settings for all.
-        let mut made: HashMap<*const Settings, Arc<rustls::crypto::CryptoProvider>> = HashMap::new();
-        let entries: Result<Vec<_>, String> = entries
-            .into_iter()
-            .map(|entry| {
-                let provider =
-                    made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| entry.settings.algorithms.provider());
-                let ready = ready(&entry, provider, ticketer.as_ref(), &sessions)?;
-                Ok((entry, ready))
-            })
-            .collect();
-        let offered = RwLock::new(Arc::new(Offered::new(entries?)));
-        Ok(Self {
-            offered,
-            is_strict,
-            resumption,
-            ticketer,
-            sessions,
-            wanted: Arc::default(),
-            proofs: Proofs::default(),
-            generator: None,
-        })
+        let offered = RwLock::new(Arc::new(Offered::new(Vec::new())));
+        let (wanted, proofs) = (Arc::default(), Proofs::default());
+        let own = Self { offered, is_strict, resumption, ticketer, wanted, proofs, generator: None };
+        let mut maker = own.maker();
+        let entries: Result<Vec<_>, String> = entries.into_iter().map(|entry| maker.make(entry)).collect();
+        own.exchange(entries?);
+        Ok(own)
     }
 
     /// The same, with what is kept of handshakes.
@@ -210,6 +199,25 @@ impl Server {
         Arc::clone(&self.offered.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn exchange(&self, entries: Vec<(Entry, Ready)>) {
+        let offered = Arc::new(Offered::new(entries));
+        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = offered;
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker { server: self, known: HashMap::new() }
+    }
+
+    /// Whether clients without a known name get nothing (`strict-sni`).
+    pub fn is_strict(&self) -> bool {
+        self.is_strict
+    }
+
+    /// What is offered now.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.offered().entries.iter().map(|(entry, _)| entry.clone()).collect()
+    }
+
     /// The certificates.
     pub fn certificates(&self) -> Vec<Arc<Certificate>> {
         self.offered().entries.iter().map(|(entry, _)| Arc::clone(&entry.certificate)).collect()
@@ -220,34 +228,105 @@ impl Server {
         self.offered().entries.iter().map(|(entry, _)| entry.row.clone()).collect()
     }
 
+    /// The files that clients are verified by, with their content.
+    pub fn trust_files(&self) -> Vec<TrustFile> {
+        let offered = self.offered();
+        // Mostly all entries have the same.
+        let mut seen: Vec<*const Settings> = Vec::new();
+        let mut files = Vec::new();
+        for (entry, _) in &offered.entries {
+            let settings = Arc::as_ptr(&entry.settings);
+            if let Verify::Asked(terms) = &entry.settings.verify
+                && !seen.contains(&settings)
+            {
+                seen.push(settings);
+                files.extend(terms.files());
+            }
+        }
+        files
+    }
+
+    /// Puts others in the places of some entries, for handshakes that begin from now on. Returns how many there are.
+    fn rebuild(&self, mut change: impl FnMut(&Entry) -> Option<Entry>) -> Result<usize, String> {
+        let before = self.offered();
+        let mut maker = self.maker();
+        let mut changed = 0;
+        let entries = before.entries.iter().map(|(entry, made)| match change(entry) {
+            None => Ok((entry.clone(), made.clone())),
+            Some(entry) => {
+                changed += 1;
+                maker.make(entry)
+            }
+        });
+        let entries: Result<Vec<_>, String> = entries.collect();
+        let entries = entries?;
+        if changed > 0 {
+            self.exchange(entries);
+        }
+        Ok(changed)
+    }
+
     /// Puts a certificate in the place of all that are called like it, for handshakes that begin from now on. Sessions with
     /// the former one are resumed still. Returns how many places there are.
     ///
     /// # Errors
     /// What rustls does not take; nothing has changed.
     pub fn replace(&self, certificate: &Arc<Certificate>) -> Result<usize, String> {
-        let before = self.offered();
-        let mut replaced = 0;
-        let entries = before.entries.iter().map(|(entry, made)| {
+        self.rebuild(|entry| {
             if entry.certificate.name != certificate.name {
-                return Ok((entry.clone(), made.clone()));
+                return None;
             }
-            replaced += 1;
             let mut entry = Entry { certificate: Arc::clone(certificate), ..entry.clone() };
             entry.row.kind = certificate.kind;
             if !entry.is_filtered {
                 entry.row.names.clone_from(&certificate.names);
             }
-            let provider = entry.settings.algorithms.provider();
-            let made = ready(&entry, &provider, self.ticketer.as_ref(), &self.sessions)?;
-            Ok((entry, made))
-        });
-        let entries: Result<Vec<_>, String> = entries.collect();
-        let offered = Arc::new(Offered::new(entries?));
-        if replaced > 0 {
-            *self.offered.write().unwrap_or_else(PoisonError::into_inner) = offered;
-        }
-        Ok(replaced)
+            Some(entry)
+        })
+    }
+
+    /// Verifies clients by another content of a file, in handshakes that begin from now on. Sessions that began before are
+    /// not resumed. Returns how many entries are concerned.
+    ///
+    /// # Errors
+    /// As for [`Self::replace`].
+    pub fn replace_trust(&self, file: &TrustFile) -> Result<usize, String> {
+        // What was shared stays so.
+        let mut made: HashMap<*const Settings, Option<Arc<Settings>>> = HashMap::new();
+        self.rebuild(|entry| {
+            let settings = made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| match &entry.settings.verify {
+                Verify::None => None,
+                Verify::Asked(terms) => terms
+                    .with(file)
+                    .map(|terms| Arc::new(Settings { verify: Verify::Asked(terms), ..(*entry.settings).clone() })),
+            });
+            let settings = settings.as_ref()?;
+            Some(Entry { settings: Arc::clone(settings), ..entry.clone() })
+        })
+    }
+
+    /// Offers more certificates.
+    ///
+    /// # Errors
+    /// As for [`Self::replace`].
+    pub fn add(&self, entries: Vec<Entry>) -> Result<(), String> {
+        let mut maker = self.maker();
+        let made: Result<Vec<_>, String> = entries.into_iter().map(|entry| maker.make(entry)).collect();
+        let made = made?;
+        self.exchange(self.offered().entries.iter().cloned().chain(made).collect());
+        Ok(())
+    }
+
+    /// Whether a line of a list has the certificate of clients without a known name.
+    pub fn has_default_of(&self, line: &ListLine) -> bool {
+        self.offered().entries.iter().any(|(entry, _)| entry.row.is_default && entry.line.as_ref() == Some(line))
+    }
+
+    /// Offers nothing of a line of a list any more.
+    pub fn remove(&self, line: &ListLine) {
+        let before = self.offered();
+        let others = before.entries.iter().filter(|(entry, _)| entry.line.as_ref() != Some(line));
+        self.exchange(others.cloned().collect());
     }
 
     /// Shows a certificate to clients that ask for a proof of that name, or none any more (RFC 8737, section 3).
@@ -353,8 +432,8 @@ impl Server {
             None => {
                 let certificate = Arc::new(forge::certificate(&generator.authority, &like.certificate, &name, now)?);
                 let entry = Entry { certificate: Arc::clone(&certificate), ..like.clone() };
-                let provider = entry.settings.algorithms.provider();
-                let made = (certificate, ready(&entry, &provider, self.ticketer.as_ref(), &self.sessions).ok()?);
+                let (_, ready) = self.maker().make(entry).ok()?;
+                let made = (certificate, ready);
                 generator.made.lock().unwrap_or_else(PoisonError::into_inner).put(&name, now, made.clone());
                 made
             }
@@ -409,36 +488,62 @@ fn fits(entry: &Entry, hello: &client_hello::ClientHello<'_>) -> bool {
     signs && (speaks_13 || has_suite())
 }
 
-fn ready(
-    entry: &Entry,
-    provider: &Arc<rustls::crypto::CryptoProvider>,
-    ticketer: Option<&Arc<dyn ProducesTickets>>,
-    sessions: &Arc<dyn StoresServerSessions>,
-) -> Result<Ready, String> {
-    let settings = &entry.settings;
-    let versions = settings.algorithms.protocol_versions();
-    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
-        .with_protocol_versions(&versions)
-        .map_err(|error| error.to_string())?;
-    let judge = match &settings.verify {
-        Verify::None => None,
-        Verify::Asked(terms) => {
-            Some(Arc::new(OfClients::new(terms, provider, settings.algorithms.signatures.of_peer.clone())?))
+/// Makes entries ready. Lists with thousands of names mostly have the same settings for all.
+struct Maker<'s> {
+    server: &'s Server,
+    known: HashMap<*const Settings, (Arc<Settings>, Prepared)>,
+}
+
+/// What is made of settings.
+#[derive(Clone)]
+struct Prepared {
+    provider: Arc<CryptoProvider>,
+    judge: Option<Arc<OfClients>>,
+    /// What sessions depend on.
+    context: [u8; 8],
+}
+
+impl Maker<'_> {
+    fn prepared(&mut self, settings: &Arc<Settings>) -> Result<Prepared, String> {
+        if let Some((_, prepared)) = self.known.get(&Arc::as_ptr(settings)) {
+            return Ok(prepared.clone());
         }
-    };
-    let verifier = match &judge {
-        None => WebPkiClientVerifier::no_client_auth(),
-        Some(judge) => Arc::<OfClients>::clone(judge),
-    };
-    let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate), settings.algorithms.signatures.own.clone()));
-    let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
-    config.alpn_protocols = settings.alpn.clone();
-    config.ignore_client_order = !settings.prefers_clients_order;
-    config.enable_secret_extraction = true;
-    config.key_log = key_log();
-    if let Some(ticketer) = ticketer {
-        config.ticketer = Arc::clone(ticketer);
+        let provider = settings.algorithms.provider();
+        let (judge, context) = match &settings.verify {
+            Verify::None => (None, session_context(&[])),
+            Verify::Asked(terms) => {
+                let of_peer = settings.algorithms.signatures.of_peer.clone();
+                (Some(Arc::new(OfClients::new(terms, &provider, of_peer)?)), terms.session_context())
+            }
+        };
+        let prepared = Prepared { provider, judge, context };
+        // The settings are held, so that no others get their place.
+        self.known.insert(Arc::as_ptr(settings), (Arc::clone(settings), prepared.clone()));
+        Ok(prepared)
     }
-    config.session_storage = Arc::clone(sessions);
-    Ok(Ready { config: Arc::new(config), judge: judge.filter(|judge| judge.ignores()) })
+
+    fn make(&mut self, entry: Entry) -> Result<(Entry, Ready), String> {
+        let settings = &entry.settings;
+        let Prepared { provider, judge, context } = self.prepared(settings)?;
+        let versions = settings.algorithms.protocol_versions();
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|error| error.to_string())?;
+        let verifier = match &judge {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(judge) => Arc::<OfClients>::clone(judge),
+        };
+        let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate), settings.algorithms.signatures.own.clone()));
+        let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
+        config.alpn_protocols = settings.alpn.clone();
+        config.ignore_client_order = !settings.prefers_clients_order;
+        config.enable_secret_extraction = true;
+        config.key_log = key_log();
+        if let Some(ticketer) = &self.server.ticketer {
+            config.ticketer = bound(ticketer, context);
+        }
+        config.session_storage = self.server.resumption.sessions(context);
+        let judge = judge.filter(|judge| judge.ignores());
+        Ok((entry, Ready { config: Arc::new(config), judge }))
+    }
 }

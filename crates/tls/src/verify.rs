@@ -7,48 +7,20 @@ use std::time::Duration;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, RootCertStore, SignatureScheme,
-};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, SignatureScheme};
 
 use crate::certificate::names;
 use crate::details::note_fault;
 use crate::elder;
 use crate::faults::{Fault, Ignored, NO_ISSUER, code, no_issuer};
 use crate::signature::accepted;
+use crate::trust::{TrustFile, session_context};
 use crate::x509;
 
-/// Certificates and lists that chains are judged by.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Authorities {
-    /// Those that are believed (`ca-file`).
-    pub roots: Vec<CertificateDer<'static>>,
-    /// What they have revoked (`crl-file`).
-    pub revoked: Vec<CertificateRevocationListDer<'static>>,
-}
-
-impl Authorities {
-    fn store(&self) -> Arc<RootCertStore> {
-        let mut store = RootCertStore::empty();
-        // One that cannot be a root is left out, as OpenSSL does where it never meets it.
-        store.add_parsable_certificates(self.roots.iter().cloned());
-        Arc::new(store)
-    }
-
-    /// Whether a certificate is itself among those that are believed, and its time has come and not passed.
-    fn has(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        self.roots.iter().any(|root| root == certificate)
-            && X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| {
-                let validity = parsed.validity();
-                (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now)
-            })
-    }
-}
+pub use crate::trust::Authorities;
 
 /// Whether `error` says nothing against a certificate that is itself believed: one that may sign others is not believed as
 /// a server's by webpki, where OpenSSL believes it.
@@ -101,7 +73,7 @@ impl OfServers {
     }
 
     fn elders<'a>(&'a self, authorities: &'a Authorities) -> elder::Judge<'a> {
-        let Authorities { roots, revoked } = authorities;
+        let Authorities { roots, revoked, .. } = authorities;
         elder::Judge { roots, revoked, algorithms: &self.provider.signature_verification_algorithms }
     }
 }
@@ -238,6 +210,30 @@ pub struct ClientTerms {
     pub ignored_behind: Ignored,
 }
 
+impl ClientTerms {
+    /// The files that they are from.
+    pub fn files(&self) -> impl Iterator<Item = TrustFile> {
+        self.authorities.files().chain(self.silent.iter().flat_map(|silent| silent.files()))
+    }
+
+    /// The same with another content of a file. `None`: nothing here is from that file.
+    #[must_use]
+    pub fn with(&self, file: &TrustFile) -> Option<Self> {
+        let authorities = self.authorities.with(file).map(Arc::new);
+        let silent = self.silent.as_ref().and_then(|silent| silent.with(file)).map(Arc::new);
+        (authorities.is_some() || silent.is_some()).then(|| Self {
+            authorities: authorities.unwrap_or_else(|| Arc::clone(&self.authorities)),
+            silent: silent.or_else(|| self.silent.clone()),
+            ..self.clone()
+        })
+    }
+
+    /// What tells sessions under these terms from those under others.
+    pub(crate) fn session_context(&self) -> [u8; 8] {
+        session_context(&[Some(&self.authorities), self.silent.as_deref()])
+    }
+}
+
 /// What verifies clients.
 #[derive(Debug)]
 pub(crate) struct OfClients {
@@ -329,7 +325,7 @@ impl OfClients {
     }
 
     fn elders(&self) -> elder::Judge<'_> {
-        let Authorities { roots, revoked } = &*self.terms.authorities;
+        let Authorities { roots, revoked, .. } = &*self.terms.authorities;
         elder::Judge { roots, revoked, algorithms: &self.provider.signature_verification_algorithms }
     }
 
@@ -354,23 +350,16 @@ fn faults_of(
     }
 }
 
-/// When a certificate is valid, in seconds.
-fn validity(certificate: &CertificateDer<'_>) -> Option<(i64, i64)> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let validity = parsed.validity();
-    Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
-}
-
 fn is_valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    validity(certificate).is_some_and(|(begin, end)| (begin..=end).contains(&now))
+    x509::valid_between(certificate).is_some_and(|(begin, end)| (begin..=end).contains(&now))
 }
 
 /// A moment at which all of these are valid, the nearest one to `now`; `None`: there is none.
 fn valid_moment<'a>(certificates: impl Iterator<Item = &'a CertificateDer<'a>>, now: UnixTime) -> Option<UnixTime> {
     let (mut begin, mut end) = (i64::MIN, i64::MAX);
     for certificate in certificates {
-        let (own_begin, own_end) = validity(certificate)?;
+        let (own_begin, own_end) = x509::valid_between(certificate)?;
         (begin, end) = (begin.max(own_begin), end.min(own_end));
     }
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);

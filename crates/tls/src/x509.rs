@@ -146,6 +146,13 @@ pub fn details(der: &[u8]) -> Option<Details> {
     })
 }
 
+/// From when and until when a certificate is valid, in seconds of the wall clock. `None`: it cannot be read.
+pub fn valid_between(der: &[u8]) -> Option<(i64, i64)> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let validity = certificate.validity();
+    Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
+}
+
 /// The numbers of the policies that a certificate was issued under (RFC 5280, section 4.2.1.4). `None`: it tells none.
 pub fn policies(der: &[u8]) -> Option<Vec<String>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -221,7 +228,7 @@ pub fn is_issuer(issuer: &[u8], of: &[u8]) -> bool {
 }
 
 /// A name as OpenSSL writes it in one line: `/C=FR/O=Example/CN=a.example`.
-fn name(name: &X509Name<'_>) -> String {
+pub(crate) fn name(name: &X509Name<'_>) -> String {
     let mut line = String::new();
     for attribute in name.iter_attributes() {
         let number = attribute.attr_type().to_id_string();
@@ -315,7 +322,7 @@ pub(crate) fn time(seconds: i64) -> Vec<u8> {
 }
 
 /// A moment as OpenSSL prints it: `Nov  3 23:52:04 2026 GMT`.
-fn long_moment(seconds: i64) -> String {
+pub fn long_moment(seconds: i64) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let [year, month, day, hour, minute, second] = civil(seconds);
     let month = usize::try_from(month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"???");

@@ -23,6 +23,49 @@ pub struct CrtListLine {
     pub names: Vec<String>,
     /// Names that its wildcards are not for (`!name`).
     pub excluded: Vec<String>,
+    /// Its own options, in the order in which `show ssl crt-list` prints them.
+    pub written_options: String,
+    /// Names and excluded ones, as written.
+    pub written_names: String,
+}
+
+/// In which order `show ssl crt-list` prints options, and whether they have a value.
+const PRINTED: [(&str, bool); 18] = [
+    ("npn", true),
+    ("alpn", true),
+    ("no-alpn", false),
+    ("verify", true),
+    ("no-ca-names", false),
+    ("allow-0rtt", false),
+    ("ca-file", true),
+    ("ca-verify-file", true),
+    ("crl-file", true),
+    ("ciphers", true),
+    ("ciphersuites", true),
+    ("curves", true),
+    ("ecdhe", true),
+    ("client-sigalgs", true),
+    ("sigalgs", true),
+    ("ktls", true),
+    ("ssl-min-ver", true),
+    ("ssl-max-ver", true),
+];
+
+/// Options as words that can be read again.
+fn printed(options: &[&str]) -> String {
+    let has_value = |name: &str| PRINTED.iter().any(|(known, valued)| *known == name && *valued);
+    let mut pairs = Vec::new();
+    let mut at = 0;
+    while let Some(name) = options.get(at) {
+        let value = options.get(at + 1).filter(|_| has_value(name));
+        pairs.push((*name, value));
+        at += 1 + usize::from(value.is_some());
+    }
+    let place = |name: &str| PRINTED.iter().position(|(known, _)| *known == name).unwrap_or(PRINTED.len());
+    pairs.sort_by_key(|(name, _)| place(name));
+    let words =
+        pairs.iter().map(|(name, value)| value.map_or_else(|| (*name).to_owned(), |value| format!("{name} {value}")));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Options that HAProxy has and Weir has not yet.
@@ -71,6 +114,8 @@ pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> R
         options,
         names: Vec::new(),
         excluded: Vec::new(),
+        written_options: String::new(),
+        written_names: String::new(),
     };
     read_options(&written.words, &mut line).map_err(|fault| match fault {
         Fault::Unknown(span, name) => (span, format!("unknown crt keyword '{name}'")),
@@ -112,6 +157,8 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
         options: bind.clone(),
         names: Vec::new(),
         excluded: Vec::new(),
+        written_options: printed(options),
+        written_names: filters.join(" "),
     };
     let word = |text: &&str| Word { text: (*text).to_owned(), span, quoted: false };
     let options: Vec<Word> = options.iter().map(word).collect();

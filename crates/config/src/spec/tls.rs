@@ -108,6 +108,8 @@ pub struct BindTlsSpec {
     pub ca_sign_file: Option<Spanned<String>>,
     /// `ca-sign-pass`.
     pub ca_sign_pass: Option<String>,
+    /// `tls-ticket-keys`: the file.
+    pub ticket_keys: Option<Spanned<String>>,
 }
 
 /// `verify` on `bind` lines.
@@ -127,6 +129,10 @@ pub enum VerifyClients {
 pub struct ServerTlsSpec {
     /// `ssl`, `no-ssl`.
     pub ssl: bool,
+    /// `no-ssl` was written last.
+    pub no_ssl: bool,
+    /// What the line starts from says `ssl`: it can be switched on at run time.
+    pub ssl_by_default: bool,
     /// What `bind` lines have, too.
     pub common: TlsSpec,
     /// `crt`.
@@ -174,6 +180,8 @@ pub struct GlobalTlsSpec {
     pub keylog: bool,
     /// `tune.ssl.lifetime`, in seconds.
     pub lifetime: Option<u32>,
+    /// `tune.ssl.cachesize`, in blocks of 200 bytes.
+    pub cache_size: Option<u32>,
     /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
     pub capture_size: u32,
     /// `issuers-chain-path`, with what `default-path` puts in front of it.

@@ -15,7 +15,7 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
         ssl, strict_sni, no_ca_names, prefer_client_ciphers, generates, ca_sign_pass,
-    } but { common, acme, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file });
+    } but { common, acme, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file, ticket_keys });
     field(out, "crt", &values(tls, CertificateSource::Certificate), &Vec::new());
     field(out, "crt_list", &values(tls, CertificateSource::List), &Vec::new());
     field(out, "default_crt", &values(tls, CertificateSource::Default), &Vec::new());
@@ -25,6 +25,7 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
         ("crt_ignore_err", &tls.crt_ignore_err),
         ("ca_ignore_err", &tls.ca_ignore_err),
         ("ca_sign_file", &tls.ca_sign_file),
+        ("ticket_keys", &tls.ticket_keys),
     ] {
         field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
     }
@@ -56,7 +57,7 @@ pub fn common(tls: &TlsSpec, out: &mut String) {
 /// What a `server` line says.
 pub fn server(tls: &ServerTlsSpec, out: &mut String) {
     changed!(out, tls, ServerTlsSpec::default(), ServerTlsSpec {
-        ssl, verify, verifyhost, sni_auto, no_reuse, check, check_sni, check_sni_auto, check_alpn,
+        ssl, no_ssl, ssl_by_default, verify, verifyhost, sni_auto, no_reuse, check, check_sni, check_sni_auto, check_alpn,
     } but { common, certificate, sni });
     field(out, "crt", &tls.certificate.as_ref().map(|one| one.value.as_str()), &None);
     field(out, "sni", &tls.sni.as_ref().map(|one| one.value.as_str()), &None);
@@ -104,7 +105,7 @@ pub fn used(lines: &[UsedCertificateSpec], out: &mut String) {
 /// What the `global` section says about all lines.
 pub fn global(tls: &GlobalTlsSpec, out: &mut String) {
     changed!(out, tls, GlobalTlsSpec::default(), GlobalTlsSpec {
-        crt_base, ca_base, key_base, acme, trusts_servers, keylog, lifetime, capture_size, extra_files, skips_self_issued,
+        crt_base, ca_base, key_base, acme, trusts_servers, keylog, lifetime, cache_size, capture_size, extra_files, skips_self_issued,
         passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
     } but { binds, servers, history, issuers_chain });
     field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);

@@ -133,7 +133,7 @@ impl Request<'_> {
         let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
         let orders = self.facts.borrow().orders.get();
-        let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic);
+        let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
         let sni = tls.and_then(|tls| self.evaluate_sni(tls.sni.as_ref()?));
         let mut name = Vec::new();
         let is_named = server.connecting.name.as_ref().is_some_and(|named| self.evaluate_name(named, &mut name));
@@ -283,7 +283,7 @@ impl Request<'_> {
                 Waited::Gone => return Attempt::Gone,
             }
         }
-        match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
+        match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
             None => Attempt::Connected(link),
             Some(tls) => rt::boxed(self.secure(link, (server, tls), (sni, special), &destination, deadline)).await,
         }

@@ -137,7 +137,7 @@ impl Hedge<'_> {
             None => {
                 let place = request.make_room(server).ok()?;
                 let launched = request.launch(server, plan).ok()?;
-                match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
+                match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
                     // The header goes in front of the handshake.
                     Some(tls) => {
                         let client = launched.begin_tls(tls)?;

@@ -65,6 +65,7 @@ mod tables;
 mod terminations;
 mod timeouts;
 mod tls;
+mod tls_runtime;
 mod trailers;
 mod transfers;
 mod tunnels;

@@ -1,11 +1,15 @@
 //! Peers that speak TLS, and the files that configurations of tests name: `a.pem` is the certificate of `a.example` and
-//! its key, `ca.pem` whoever signed it, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` signed by nobody who is known.
+//! its key, `ca.pem` whoever signed it, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` signed by nobody who
+//! is known; `none.crl` revokes nothing, `client.crl` that client's; `certs.list` names `a.pem`, `ticket.keys` has keys of tickets.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use base::buffer::Buffer;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use rustls::pki_types::ServerName;
 use testkit::Peer;
 use tls::certificate::Certificate;
@@ -22,6 +26,8 @@ struct Files {
     client: String,
     other: String,
     address: String,
+    revoking_none: String,
+    revoking_client: String,
 }
 
 fn files() -> &'static Files {
@@ -29,18 +35,39 @@ fn files() -> &'static Files {
     FILES.get_or_init(|| {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let signed = |name: &str| {
-            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let signed = |name: &str, serial: u64| {
+            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            params.serial_number = Some(SerialNumber::from(serial));
             let key = KeyPair::generate().unwrap();
             params.signed_by(&key, &authority).unwrap().pem() + &key.serialize_pem()
+        };
+        let list = |revoked: &[u64]| {
+            let revoked = revoked.iter().map(|serial| RevokedCertParams {
+                serial_number: SerialNumber::from(*serial),
+                revocation_time: date_time_ymd(2020, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            });
+            let params = CertificateRevocationListParams {
+                this_update: date_time_ymd(2020, 1, 1),
+                next_update: date_time_ymd(4000, 1, 1),
+                crl_number: SerialNumber::from(1_u64),
+                issuing_distribution_point: None,
+                revoked_certs: revoked.collect(),
+                key_identifier_method: KeyIdMethod::Sha256,
+            };
+            params.signed_by(&authority).unwrap().pem().unwrap()
         };
         let key = KeyPair::generate().unwrap();
         let other = CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap();
         Files {
-            server: signed("a.example"),
-            client: signed("client.example"),
-            address: signed("10.0.0.1"),
+            server: signed("a.example", 1),
+            client: signed("client.example", 2),
+            revoking_none: list(&[]),
+            revoking_client: list(&[2]),
+            address: signed("10.0.0.1", 3),
             other: other.pem() + &key.serialize_pem(),
             authority: authority.pem(),
         }
@@ -55,9 +82,24 @@ pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "client.pem" => &files().client,
         "other.pem" => &files().other,
         "address.pem" => &files().address,
+        "none.crl" => &files().revoking_none,
+        "client.crl" => &files().revoking_client,
+        "certs.list" => &"# names\na.pem [alpn http/1.1] a.example\n".to_owned(),
+        "ticket.keys" => &TICKET_KEYS.map(|key| key.repeat(16) + "\n").concat(),
         _ => return Err(io::ErrorKind::NotFound.into()),
     };
     Ok(text.clone().into_bytes())
+}
+
+/// Keys of 48 bytes, four letters of Base64 again and again.
+const TICKET_KEYS: [&str; 4] = ["AAAA", "BBBB", "CCCC", "DDDD"];
+
+/// The same client, which shows `client.pem` to servers that ask.
+pub fn known_client(versions: (Version, Version)) -> Client {
+    let algorithms = Algorithms { versions, ..Algorithms::default() };
+    let certificate = Certificate::read("client.pem", files().client.as_bytes(), None).unwrap();
+    let certificate = Some(std::sync::Arc::new(certificate));
+    Client::new(client::Settings { algorithms, certificate, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
 /// A client that believes anybody and speaks these versions.
@@ -73,7 +115,7 @@ fn server() -> &'static Arc<Server> {
         let certificate = Arc::new(Certificate::read("a.pem", files().server.as_bytes(), None).unwrap());
         let row =
             Row { kind: certificate.kind, names: certificate.names.clone(), excluded: Vec::new(), is_default: true };
-        let entry = Entry { certificate, row, is_filtered: false, settings: Arc::default() };
+        let entry = Entry { certificate, row, is_filtered: false, settings: Arc::default(), line: None };
         Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
     })
 }
@@ -218,6 +260,30 @@ impl Secure {
             assert!(self.fill().await, "only {} of {count} bytes", self.received.len());
         }
         self.received.drain(..count).collect()
+    }
+
+    /// Asks for something, and returns the plain bytes that come until the other side ends, or fails.
+    pub async fn exchange(&mut self, request: &str) -> Vec<u8> {
+        let sent = self.connection.send([request.as_bytes(), &[]], usize::MAX, &mut self.out).unwrap();
+        assert_eq!(sent, request.len());
+        let bytes = std::mem::take(&mut self.out);
+        self.peer.try_send(bytes).await;
+        let mut all = Vec::new();
+        loop {
+            match self.connection.receive(&mut self.input, &mut self.out) {
+                Ok(Received::Data { plain, behind }) => {
+                    all.extend_from_slice(&self.input.data()[..plain]);
+                    self.input.consume(plain + behind);
+                }
+                Ok(Received::Own) => {}
+                Ok(Received::Part) => {
+                    if !self.read().await {
+                        return all;
+                    }
+                }
+                Ok(Received::End) | Err(_) => return all,
+            }
+        }
     }
 
     /// Nothing more comes, and the other side has said so.

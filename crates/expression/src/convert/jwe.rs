@@ -8,7 +8,7 @@ use super::base64::decoded_url;
 use super::digest::{secret, to_secret};
 use super::json_path::{Found, Path, find};
 use super::operand::{bytes, to_text_or_variable};
-use crate::key::{Curve, Padding, PrivateKey, TokenLimits};
+use crate::key::{Curve, Padding, PrivateKey, TokenLimits, Unusable};
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
@@ -17,6 +17,18 @@ const ONE: Signature = Signature::new(1, &[Kind::Str]);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
+    Converter::new(
+        "jwt_decrypt_cert",
+        ONE,
+        (Type::Bin, Type::Bin),
+        "What an encrypted token holds, by the private key of a certificate that is loaded.",
+        |context, value, arguments| {
+            let name = bytes(context, arguments, 0)?;
+            let keys = context.program?.keys().tokens().find(name).ok()?;
+            decrypt(context, value.bytes()?, keys.private.as_deref()?).map(Value::Bin)
+        },
+    )
+    .checked(check_certificate),
     Converter::new(
         "jwt_decrypt_jwk",
         ONE,
@@ -48,6 +60,18 @@ pub const TABLE: &[Converter] = &[
     )
     .checked(|arguments, _| to_secret(arguments, 0).map_err(|why| format!("failed to parse secret: {why}"))),
 ];
+
+/// A certificate that is written has to be there, and to be for tokens.
+fn check_certificate(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
+    to_text_or_variable(arguments, 0);
+    let Some(name) = arguments.utf8(0) else { return Ok(()) };
+    let keys = checking.names.keys();
+    match keys.borrow().tokens().find(name.as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(Unusable::Unknown) => Err(format!("unknown certificate {name}")),
+        Err(Unusable::Unavailable) => Err(format!("unusable certificate {name} (\"jwt\" option not set to \"on\")")),
+    }
+}
 
 fn check_jwk(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     to_text_or_variable(arguments, 0);
@@ -290,6 +314,37 @@ mod tests {
     fn check(token: &str, converter: &str, expected: &str) {
         let text = format!("str({token}),{converter}");
         assert_eq!(Scene::default().eval(&text), expected, "{text}");
+    }
+
+    #[test]
+    fn private_keys_of_certificates_decrypt() {
+        use super::*;
+        let keys: [&[u8]; 4] = [
+            include_bytes!("../../tests/keys/token.rsa.pkcs8"),
+            include_bytes!("../../tests/keys/token.rsa.pkcs1"),
+            include_bytes!("../../tests/keys/token.p384.pkcs8"),
+            include_bytes!("../../tests/keys/token.p384.sec1"),
+        ];
+        let tokens = [
+            "eyJhbGciOiJSU0EtT0FFUC0yNTYiLCJlbmMiOiJBMjU2R0NNIn0.Zv2F8oK0bQCnowofqffFzY10z3rTwMCxMR8DzPLbXpKLOaqbZ2IcC55k45L8D3VkU7k4LDpitEYxYFdG0wWrhrJEZuahUqa8x4oJXTK5genu6qQTUCZniHoBAvnx3K6jV3qudTyQeJK2gfMgXkwVNRyRujGKpKrl3715-OWah8ujhPEYGlvRn4fAI7Q0sBn0JM3Z5w0X9q2rd9gMjCcdAOfms7mV981Vvu324pO2BG91B6uEh5lzidmpN4VzY6zLJ-mqTdLO20tGVSZjJOdMCLAieMqDd11tgtOvVebHkuJH-DfgkrZXY7Q4fVJAwuuekos7yFuzD3J_7r1embzSsg.bW7u1X5RRknSE1ka.tLr-UQX_Drass_Q.TaI-nlX8wo5BYW1qFS2C7A",
+            "eyJhbGciOiJFQ0RILUVTIiwiZW5jIjoiQTI1NkdDTSIsImVwayI6eyJrdHkiOiJFQyIsImNydiI6IlAtMzg0IiwieCI6ImFVRUF3UFFUcUpFVTQzTVhPSXNnb2dJYnRxd3QzLVB6eU1sQlFhVUNoRFFKamZ1RFZzU09Vanc2dkswOUMydk4iLCJ5IjoiOEN2NWI0dXNUUDNacTlMQXdyM0xmVWpxZE41bmNDYjktV3o1UjVyWDBNV3JJUUZ1THROUUJWRGdyNVVVVlpYUSJ9fQ..JrPui59lrLXM68zN.p_O_1oL84pmTp6s.gwnBiZ_RKieZt8XI46Bbbg",
+        ];
+        let scene = Scene::default();
+        scene.with(|context| {
+            for (place, key) in keys.iter().enumerate() {
+                let key = PrivateKey::from_der(key).unwrap();
+                for (number, token) in tokens.iter().enumerate() {
+                    let plain = decrypt(context, token.as_bytes(), &key);
+                    assert_eq!(plain, (number == place / 2).then_some(&b"hello world"[..]), "{place} {number}");
+                }
+                assert!(PrivateKey::from_der(b"x").is_none());
+            }
+        });
+        check(
+            tokens[0],
+            "jwt_decrypt_cert(a.pem)",
+            "!invalid args in converter 'jwt_decrypt_cert' : unknown certificate a.pem",
+        );
     }
 
     #[test]

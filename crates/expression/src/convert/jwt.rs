@@ -7,7 +7,7 @@ use super::base64::decoded_url;
 
 use super::json::{query, to_query};
 use super::operand::{bytes, to_text_or_variable};
-use crate::key::{PublicKey, Scheme};
+use crate::key::{PublicKey, Scheme, Unusable};
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use config::text::from_bytes;
@@ -109,6 +109,7 @@ const UNKNOWN_ALGORITHM: i64 = -1;
 const UNMANAGED_ALGORITHM: i64 = -2;
 const INVALID_TOKEN: i64 = -3;
 const UNKNOWN_KEY: i64 = -5;
+const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
 /// A key that is written: a secret, or the path of a file that may have been loaded.
 struct Written {
@@ -186,17 +187,23 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
     if text.is_empty() {
         return None;
     }
-    let find = || key.or_else(|| context.program?.keys().certificate(text));
+    // What the certificates of the process say of the name counts before a file that was read for it.
+    let found = match context.program.map(|program| program.keys().tokens().find(text)) {
+        Some(Ok(keys)) => Some(keys.public),
+        Some(Err(Unusable::Unavailable)) => return Some(Value::Int(UNAVAILABLE_CERTIFICATE)),
+        Some(Err(Unusable::Unknown)) | None => None,
+    };
+    let find = || found.as_deref().or(key).or_else(|| context.program?.keys().certificate(text));
     answer(context, value.bytes()?, signing, text, find).map(Value::Int)
 }
 
 /// What HAProxy says of a token.
-fn answer<'a>(
+fn answer<'a, 'k>(
     context: &Context<'a>,
     token: &'a [u8],
     signing: Option<Signing>,
     secret: &[u8],
-    key: impl FnOnce() -> Option<&'a PublicKey>,
+    key: impl FnOnce() -> Option<&'k PublicKey>,
 ) -> Option<i64> {
     let Some(signing) = signing else { return Some(UNKNOWN_ALGORITHM) };
     let Some((header, payload, signature)) = signed_parts(token) else { return Some(INVALID_TOKEN) };

@@ -4,5 +4,5 @@
 /// Their names.
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
-    "51d.single", "da-csv-conv", "jwt_decrypt_cert",
+    "51d.single", "da-csv-conv",
 ];

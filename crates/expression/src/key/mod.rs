@@ -6,8 +6,10 @@ mod limits;
 mod private;
 mod public;
 mod ring;
+mod tokens;
 
 pub use limits::TokenLimits;
 pub use private::{Curve, Padding, PrivateKey};
 pub use public::{KeyError, PublicKey, Scheme};
 pub use ring::Keys;
+pub use tokens::{TokenCertificate, TokenCertificates, Unusable};

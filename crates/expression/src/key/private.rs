@@ -101,23 +101,43 @@ impl fmt::Debug for PrivateKey {
 impl PrivateKey {
     /// RSA from its numbers, in the order of RFC 8017, section A.1.2: n, e, d, p, q, dp, dq, qi.
     pub fn rsa(numbers: &[&[u8]; 8]) -> Option<Self> {
-        /// `rsaEncryption` without parameters.
-        const ALGORITHM: &[u8] = &[6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
-        const OCTETS: u8 = 4;
         let mut key = Vec::new();
         der::put_number(&mut key, &[0]);
         numbers.iter().for_each(|number| der::put_number(&mut key, number));
         let mut whole = Vec::new();
         der::put(&mut whole, SEQUENCE, &key);
+        Self::rsa_from_pkcs1(&whole)
+    }
+
+    /// RSA from an `RSAPrivateKey` (RFC 8017, section A.1.2).
+    fn rsa_from_pkcs1(key: &[u8]) -> Option<Self> {
+        /// `rsaEncryption` without parameters.
+        const ALGORITHM: &[u8] = &[6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
+        const OCTETS: u8 = 4;
         let mut info = Vec::new();
         der::put_number(&mut info, &[0]);
         der::put(&mut info, SEQUENCE, ALGORITHM);
-        der::put(&mut info, OCTETS, &whole);
+        der::put(&mut info, OCTETS, key);
         let mut document = Vec::new();
         der::put(&mut document, SEQUENCE, &info);
-        let key = PrivateDecryptingKey::from_pkcs8(&document).ok()?;
+        Self::rsa_from_pkcs8(&document)
+    }
+
+    fn rsa_from_pkcs8(document: &[u8]) -> Option<Self> {
+        let key = PrivateDecryptingKey::from_pkcs8(document).ok()?;
         let oaep = OaepPrivateDecryptingKey::new(key.clone()).ok()?;
         Some(Self::Rsa { oaep, pkcs1: Pkcs1PrivateDecryptingKey::new(key).ok()? })
+    }
+
+    /// The private key of a certificate, in DER: PKCS#8, PKCS#1 for RSA, SEC 1 for a curve. `None`: of another kind.
+    pub fn from_der(document: &[u8]) -> Option<Self> {
+        let on = |curve: Curve| {
+            let key = agreement::PrivateKey::from_private_key_der(curve.algorithm(), document).ok()?;
+            Some(Self::Elliptic(curve, key))
+        };
+        Self::rsa_from_pkcs8(document)
+            .or_else(|| Self::rsa_from_pkcs1(document))
+            .or_else(|| [Curve::P256, Curve::P384, Curve::P521].into_iter().find_map(on))
     }
 
     /// A number `d` on a curve, whose public point is (x, y).

@@ -118,7 +118,15 @@ impl PublicKey {
     pub fn from_certificate(file: &[u8]) -> Result<Self, KeyError> {
         let labels = ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"];
         let (_, der) = pem(file, &labels).ok_or(KeyError::Missing("CERTIFICATE"))?;
-        let info = info_of_certificate(&der).ok_or(KeyError::Malformed)?;
+        Self::from_certificate_der(&der)
+    }
+
+    /// The key of a certificate in DER.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn from_certificate_der(der: &[u8]) -> Result<Self, KeyError> {
+        let info = info_of_certificate(der).ok_or(KeyError::Malformed)?;
         Self::from_info(info)
     }
 

@@ -1,7 +1,7 @@
 //! The keys that a configuration names, by the path of their file: a variable may hold such a path while requests are
 //! served. Must never read a file.
 
-use super::{KeyError, PublicKey};
+use super::{KeyError, PublicKey, TokenCertificates};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ type Loaded = HashMap<Box<[u8]>, Arc<PublicKey>>;
 pub struct Keys {
     public: Loaded,
     certificates: Loaded,
+    tokens: Arc<TokenCertificates>,
 }
 
 impl PartialEq for Keys {
@@ -23,7 +24,9 @@ impl PartialEq for Keys {
             one.len() == other.len()
                 && known.all(|(path, key)| other.get(path).is_some_and(|own| Arc::ptr_eq(own, key)))
         };
-        same(&self.public, &other.public) && same(&self.certificates, &other.certificates)
+        same(&self.public, &other.public)
+            && same(&self.certificates, &other.certificates)
+            && self.tokens.allowed() == other.tokens.allowed()
     }
 }
 
@@ -50,6 +53,11 @@ impl Keys {
         read: impl FnOnce() -> Result<Vec<u8>, String>,
     ) -> Result<Arc<PublicKey>, String> {
         load(&mut self.certificates, path, read, PublicKey::from_certificate)
+    }
+
+    /// Certificates that tokens may be verified by, which change.
+    pub fn tokens(&self) -> &TokenCertificates {
+        &self.tokens
     }
 
     /// The public key of a path.

@@ -83,7 +83,7 @@ impl Compiler<'_> {
         match made {
             Ok(made) => {
                 let made = Arc::new(made);
-                self.tls.know(Arc::clone(&made));
+                self.tls.know_certificate(Arc::clone(&made));
                 Some(made)
             }
             Err(why) => {

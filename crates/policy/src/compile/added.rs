@@ -2,6 +2,7 @@
 //! name to be looked up.
 
 use super::connecting::is_usable;
+use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
 use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPort, Tracking, Userlist};
 use crate::registry::Registry;
@@ -13,10 +14,9 @@ use expression::variable::Known;
 use live::ServerPlace;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tls::certificate::Certificate;
 
 /// Looks nothing up.
-struct Nobody<'p>(&'p Program);
+pub(super) struct Nobody<'p>(pub(super) &'p Program);
 
 impl Resolver for Nobody<'_> {
     fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
@@ -47,7 +47,8 @@ pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
 }
 
 /// Makes a server ready that is added to a proxy, with the place and the number that come next. `spec` is what the program
-/// was made of, the proxy at its index; `certificates` are those that it may name, since no file is read.
+/// was made of, the proxy at its index; `known` is what it may name, since no
+/// file is read.
 ///
 /// # Errors
 /// Why it cannot be added.
@@ -56,11 +57,15 @@ pub fn add_server(
     proxy: usize,
     mut written: ServerSpec,
     serial: usize,
-    certificates: impl IntoIterator<Item = Arc<Certificate>>,
+    known: KnownTls,
 ) -> Result<Server, String> {
     let missing = || "No such backend.".to_owned();
     // It stands below everything.
     written.span.file = u32::MAX;
+    // Checks of a server that is added go by TLS where that is said of them (management manual, "add server").
+    if let Some(tls) = &mut written.tls {
+        tls.check.get_or_insert(false);
+    }
     let (written_proxy, compiled) =
         (spec.proxies.get(proxy).ok_or_else(missing)?, program.proxies.get(proxy).ok_or_else(missing)?);
     let backend = compiled.backend.as_ref().ok_or_else(missing)?;
@@ -79,7 +84,7 @@ pub fn add_server(
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.shared.wanted = Arc::clone(&program.wanted);
-    certificates.into_iter().for_each(|certificate| compiler.tls.know(certificate));
+    compiler.tls.know(known);
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
     let server = compiler.server(spec, &names, (written_proxy, &backend.check), index, &written);

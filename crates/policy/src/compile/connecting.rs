@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Whether requests may go by HTTP/2 where the server chooses that in its handshake.
 fn offers_http2(tls: Option<&ServerTls>) -> bool {
-    tls.is_some_and(|tls| tls.carries_traffic && tls.client.offers(b"h2"))
+    tls.is_some_and(|tls| tls.client.offers(b"h2"))
 }
 
 /// Whether a protocol fits a mode: bytes are no messages, and messages more than bytes.
@@ -62,7 +62,7 @@ impl Compiler<'_> {
         // Connections with different names in their handshakes are different.
         let name = self.connection_name(written, server.span, names, head);
         let negotiates = written.protocol.is_none() && offers_http2(tls.as_deref());
-        let sni = || tls.as_ref().filter(|tls| tls.carries_traffic).and_then(|tls| tls.sni.clone());
+        let sni = || tls.as_ref().and_then(|tls| tls.sni.clone());
         Connecting {
             varies,
             name: name.or_else(sni),
@@ -73,6 +73,7 @@ impl Compiler<'_> {
                 offers_both.then_some(MuxProtocol::Http1)
             }),
             idle_ping: written.idle_ping.map(Duration::from_millis),
+            no_ssl: server.tls.as_ref().is_some_and(|tls| tls.no_ssl),
             tls,
             source,
             header,

@@ -116,7 +116,7 @@ impl Compiler<'_> {
         let (AddressSpec::Inet { kind, .. }, Some(address)) = (&written.address.value, address.of_syslog()) else {
             return None;
         };
-        let tls = tls.filter(|tls| tls.carries_traffic);
+        let tls = tls.filter(|tls| tls.carries_traffic());
         if *kind == SocketKind::Datagram {
             if tls.is_some() {
                 let message = format!(

@@ -35,6 +35,7 @@ mod tracking;
 mod userlist;
 mod variables;
 
+pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
 pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_servers};
 pub use limits::Limits;
 use names::SpecNames;
@@ -212,6 +213,7 @@ pub fn compile(
     compiler.missing_sinks();
     compiler.missing_addresses();
     compiler.unused_mailers(spec);
+    let tls = compiler.tls.parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
     let lists = shared.lists.take().finish();
@@ -240,6 +242,7 @@ pub fn compile(
         event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
         tables: shared.tables.take(),
         spare_logs,
+        tls,
     };
     (!failed).then_some(program)
 }

@@ -4,32 +4,34 @@
 mod algorithms;
 mod links;
 mod listed;
+mod lists;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tickets;
+mod trust;
 
+pub use lists::{AddError, AddedLine, add_to_list};
+pub use store::KnownTls;
 pub(super) use store::Store;
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::program::ServerTls;
+use crate::program::{ServerTls, TlsListener, TrafficSwitch};
 use algorithms::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
-    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsDefaults, TlsSpec,
-    UsedCertificateSpec, VerifyClients,
+    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsDefaults, UsedCertificateSpec,
+    VerifyClients,
 };
 use expression::Expression;
 use std::io;
 use std::sync::Arc;
 use tls::client;
-use tls::faults::Ignored;
 use tls::limits::Limits;
-use tls::pem::{self, Wrong};
-use tls::resumption::Resumption;
 use tls::server::{Entry, Settings, Verify};
-use tls::verify::{Authorities, ClientTerms};
+use tls::verify::ClientTerms;
 
 /// The roots of the system, where distributions keep them.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
@@ -88,11 +90,67 @@ impl Compiler<'_> {
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
         let settings = self.bind_settings(written, is_http, global, &line);
+        let offered = self.offered((written, used), settings, is_http, global, &line);
+        let lists = std::mem::take(&mut self.tls.named_lists);
+        let resumption = self.resumption(written, &above.binds, global, &line);
+        let entries = offered?;
+        if entries.is_empty() && (!is_strict || written.generates) {
+            let message = format!("Proxy '{name}': no SSL certificate specified {place} (use 'crt').");
+            self.alert(bind.span, Form::Bare, message);
+            return None;
+        }
+        if entries.is_empty() {
+            let message =
+                format!("Proxy '{name}': no SSL certificate specified {place}, ssl connections will fail (use 'crt').");
+            self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
+        }
+        let authority = match written.generates {
+            true => Some(self.signing_authority(written, name, global, bind.span)?),
+            false => None,
+        };
+        match tls::Server::new(entries, is_strict, resumption?) {
+            Ok(server) => {
+                let server = match authority {
+                    Some(authority) => {
+                        let most = global.generated_cache.map_or(GENERATED, |most| most as usize);
+                        server.generating(authority, most)
+                    }
+                    None => server,
+                };
+                let server = Arc::new(server.noting(&self.shared.wanted));
+                self.tls.listeners.push(TlsListener {
+                    owner: (kind.into(), name.into()),
+                    place: self.place(bind.span),
+                    text: bind.text.as_str().into(),
+                    written: written.clone(),
+                    span: bind.span,
+                    is_http,
+                    server: Arc::clone(&server),
+                    lists,
+                });
+                Some(server)
+            }
+            Err(why) => {
+                self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));
+                None
+            }
+        }
+    }
+
+    /// The certificates of an address. `None`: what is wrong has been told.
+    fn offered(
+        &mut self,
+        (written, used): (&BindTlsSpec, &[UsedCertificateSpec]),
+        settings: Option<Settings>,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Vec<Entry>> {
         let mut failed = settings.is_none();
         let settings = Arc::new(settings.unwrap_or_default());
         let mut entries = Vec::new();
         for (source, path) in &written.sources {
-            match self.written_source((*source, path), written, is_http, global, &line, &settings) {
+            match self.written_source((*source, path), written, is_http, global, line, &settings) {
                 // The first certificate is a default, and with it what else its bundle has.
                 Some(mut found) if entries.is_empty() => {
                     found.iter_mut().take_while(|found| found.is_first).for_each(|found| found.mark_default());
@@ -107,7 +165,7 @@ impl Compiler<'_> {
             None => failed = true,
         }
         for used in used {
-            match self.used(used, written, is_http, global, &line) {
+            match self.used(used, written, is_http, global, line) {
                 Some(mut found) => {
                     if let Some(first) = found.first_mut().filter(|_| entries.is_empty()) {
                         first.mark_default();
@@ -117,42 +175,7 @@ impl Compiler<'_> {
                 None => failed = true,
             }
         }
-        let entries: Vec<Entry> = entries.into_iter().map(|found| found.entry).collect();
-        if failed {
-            return None;
-        }
-        if entries.is_empty() && (!is_strict || written.generates) {
-            let message = format!("Proxy '{name}': no SSL certificate specified {place} (use 'crt').");
-            self.alert(bind.span, Form::Bare, message);
-            return None;
-        }
-        if entries.is_empty() {
-            let message =
-                format!("Proxy '{name}': no SSL certificate specified {place}, ssl connections will fail (use 'crt').");
-            self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
-        }
-        let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
-        let lifetime = global.lifetime.unwrap_or(Resumption::default().lifetime);
-        let authority = match written.generates {
-            true => Some(self.signing_authority(written, name, global, bind.span)?),
-            false => None,
-        };
-        match tls::Server::new(entries, is_strict, Resumption { tickets: has_tickets, lifetime }) {
-            Ok(server) => {
-                let server = match authority {
-                    Some(authority) => {
-                        let most = global.generated_cache.map_or(GENERATED, |most| most as usize);
-                        server.generating(authority, most)
-                    }
-                    None => server,
-                };
-                Some(Arc::new(server.noting(&self.shared.wanted)))
-            }
-            Err(why) => {
-                self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));
-                None
-            }
-        }
+        if failed { None } else { Some(entries.into_iter().map(|found| found.entry).collect()) }
     }
 
     fn bind_settings(
@@ -209,7 +232,7 @@ impl Compiler<'_> {
     ) -> Option<Box<ServerTls>> {
         let none = ServerTlsSpec::default();
         let written = server.tls.as_deref().unwrap_or(&none);
-        if !written.ssl && written.check != Some(true) && !checked_by_tls {
+        if !written.ssl && !written.ssl_by_default && written.check != Some(true) && !checked_by_tls {
             return None;
         }
         let owner = (proxy.name.value.as_str(), server.name.value.as_str());
@@ -220,7 +243,7 @@ impl Compiler<'_> {
         match tls::Client::new(settings) {
             Ok(client) => Some(Box::new(ServerTls {
                 client: Arc::new(client.noting(&self.shared.wanted)),
-                carries_traffic: written.ssl,
+                traffic: TrafficSwitch::new(written.ssl),
                 sni,
                 checks: written.check.unwrap_or(written.ssl),
                 check_sni: written.check_sni.as_deref().map(Into::into),
@@ -294,101 +317,6 @@ impl Compiler<'_> {
             _ => return None,
         };
         self.connection_expression(&text, span, names, head)
-    }
-
-    /// Whom a line believes: `Some(None)` where it names nobody. `None`: what is wrong has been told.
-    #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
-    fn authorities(
-        &mut self,
-        written: &TlsSpec,
-        global: &GlobalTlsSpec,
-        line: &Line,
-    ) -> Option<Option<Arc<Authorities>>> {
-        let locate = |path: &Spanned<String>| match path.value.as_str() {
-            "@system-ca" => path.value.clone(),
-            name => located(name, global.ca_base.as_deref(), written.folder.as_deref()),
-        };
-        let key = (written.ca_file.as_ref().map(locate), written.crl_file.as_ref().map(locate));
-        if key.0.is_none() {
-            return Some(None);
-        }
-        if let Some(known) = self.tls.authorities.get(&key) {
-            return Some(Some(Arc::clone(known)));
-        }
-        let mut authorities = Authorities::default();
-        if let (Some(written), Some(name)) = (&written.ca_file, &key.0) {
-            authorities.roots = self.believed(name, "ca-file", written.span, line, pem::certificates)?;
-        }
-        if let (Some(written), Some(name)) = (&written.crl_file, &key.1) {
-            authorities.revoked = self.believed(name, "crl-file", written.span, line, pem::revocation_lists)?;
-        }
-        let authorities = Arc::new(authorities);
-        self.tls.authorities.insert(key, Arc::clone(&authorities));
-        Some(Some(authorities))
-    }
-
-    /// Whom a line believes without saying so: `Some(None)` where it names nobody. `None`: what is wrong has been told.
-    #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
-    fn silent_authorities(
-        &mut self,
-        written: &BindTlsSpec,
-        global: &GlobalTlsSpec,
-        line: &Line,
-    ) -> Option<Option<Arc<Authorities>>> {
-        let Some(path) = &written.ca_verify_file else { return Some(None) };
-        let name = match path.value.as_str() {
-            "@system-ca" => path.value.clone(),
-            name => located(name, global.ca_base.as_deref(), written.common.folder.as_deref()),
-        };
-        let roots = self.believed(&name, "ca-verify-file", path.span, line, pem::certificates)?;
-        Some(Some(Arc::new(Authorities { roots, ..Authorities::default() })))
-    }
-
-    /// What is ignored of clients' certificates. `None`: what is wrong has been told.
-    fn ignored(&mut self, written: Option<&Spanned<String>>, keyword: &str, line: &Line) -> Option<Ignored> {
-        let Some(list) = written else { return Some(Ignored::default()) };
-        match Ignored::parse(&list.value) {
-            Ok(ignored) => Some(ignored),
-            Err(why) => {
-                self.alert(list.span, line.form, format!("{}'{keyword}' : {why}", line.head));
-                None
-            }
-        }
-    }
-
-    fn believed<T>(
-        &mut self,
-        name: &str,
-        keyword: &str,
-        span: Span,
-        line: &Line,
-        parse: fn(&[u8]) -> Result<Vec<T>, Wrong>,
-    ) -> Option<Vec<T>> {
-        let read = self.resolver.file_reader();
-        let folder = (self.resolver.folder_reader())(name);
-        let text = match folder {
-            Some(mut names) => {
-                names.sort();
-                let all = names.iter().filter(|file| !file.starts_with('.'));
-                let all = all.filter_map(|file| read(&format!("{}/{file}", name.trim_end_matches('/'))).ok());
-                Ok(all.collect::<Vec<_>>().join(&b'\n'))
-            }
-            None if name == "@system-ca" => {
-                SYSTEM_ROOTS.iter().find_map(|file| read(file).ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
-            }
-            None => read(name),
-        };
-        let why = match text {
-            Err(error) => reason(&error),
-            Ok(text) => match parse(&text) {
-                Ok(found) => return Some(found),
-                Err(Wrong::Nothing) => "no certificate or crl found".to_owned(),
-                Err(Wrong::Broken(why)) => why,
-            },
-        };
-        let message = format!("{}'{keyword}' : unable to load {name} ({why})", line.head);
-        self.alert(span, line.form, message);
-        None
     }
 }
 

@@ -5,6 +5,7 @@ use expression::Expression;
 use expression::log_format::LogFormat;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is set before a connection to a server is made, and what it begins with.
@@ -25,6 +26,8 @@ pub struct Connecting {
     pub idle_ping: Option<Duration>,
     /// `ssl`, `check-ssl`: how they are secured.
     pub tls: Option<Box<ServerTls>>,
+    /// `no-ssl` is written.
+    pub no_ssl: bool,
     /// `source`.
     pub source: Option<Source>,
     /// `send-proxy`, `send-proxy-v2`.
@@ -53,7 +56,7 @@ pub struct ServerTls {
     /// What is asked of it.
     pub client: Arc<tls::Client>,
     /// Whether requests go by TLS; else checks alone.
-    pub carries_traffic: bool,
+    pub traffic: TrafficSwitch,
     /// `sni`, `sni-auto`: the name that a request asks for.
     pub sni: Option<Expression>,
     /// Whether checks go by TLS.
@@ -71,6 +74,58 @@ pub struct LinkTls {
     pub client: Arc<tls::Client>,
     /// `sni`: the name that every handshake asks for.
     pub name: Option<Box<str>>,
+}
+
+impl ServerTls {
+    /// Whether requests go by TLS now.
+    pub fn carries_traffic(&self) -> bool {
+        self.traffic.is_on()
+    }
+}
+
+/// Whether requests to a server go by TLS, which `set server … ssl` changes.
+#[derive(Debug)]
+pub struct TrafficSwitch {
+    written: bool,
+    now: AtomicBool,
+    changed: AtomicBool,
+}
+
+impl TrafficSwitch {
+    /// As the line says.
+    pub fn new(written: bool) -> Self {
+        Self { written, now: AtomicBool::new(written), changed: AtomicBool::new(false) }
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self) -> bool {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Switches it. Callers have the idle connections of the server forgotten afterwards.
+    pub fn set(&self, on: bool) {
+        self.now.store(on, Ordering::Relaxed);
+        self.changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was switched.
+    pub fn was_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for TrafficSwitch {
+    fn clone(&self) -> Self {
+        let (now, changed) = (AtomicBool::new(self.is_on()), AtomicBool::new(self.was_changed()));
+        Self { written: self.written, now, changed }
+    }
+}
+
+/// Lines are the same that say the same.
+impl PartialEq for TrafficSwitch {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
 }
 
 /// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` leaves it to the system.

@@ -27,14 +27,17 @@ pub mod saved_state;
 mod shape;
 mod state;
 mod stats_page;
+pub mod tls;
 mod tracking;
 mod userlist;
 
+pub use self::tls::{CrtLine, CrtLines, CrtList, TlsListener, TlsParts};
 pub use acme::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept};
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use config::spec::MuxProtocol;
 pub use connecting::{
     Connecting, KeepAlive, LinkTls, Namespace, Presented, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source,
+    TrafficSwitch,
 };
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
@@ -61,13 +64,13 @@ pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
 
 use crate::registry::Registry;
+use ::tls::details::Wanted;
 use base::AppendOnlyVec;
 use expression::key::Keys;
 use expression::pattern::Lists;
 use expression::variable::{Known, Stored, Variable};
 use live::table::StickTable;
 use std::sync::Arc;
-use tls::details::Wanted;
 
 /// A whole configuration, shared by all workers.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,4 +123,6 @@ pub struct Program {
     pub tables: Vec<StickTable>,
     /// Where backends log that are added, by the `defaults` section that they start from.
     pub spare_logs: Vec<Vec<LogTarget>>,
+    /// Lists of certificates, keys of tickets and what else of TLS belongs to no line.
+    pub tls: tls::TlsParts,
 }

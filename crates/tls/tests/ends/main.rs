@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pair::{Authority, End, carry, name, server, server_with, shake};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use weir_tls::capture::List;
-use weir_tls::certificate::Certificate;
+use weir_tls::certificate::{Certificate, Kind};
 use weir_tls::provider::{Algorithms, Version, ciphers, ciphersuites};
 use weir_tls::server::{Settings, Verify};
 use weir_tls::verify::{Authorities, ClientTerms};
@@ -159,7 +159,7 @@ fn a_certificate_that_signs_others_is_believed_where_it_is_named() {
     let text = own.pem() + &key.serialize_pem();
     let certificate = Arc::new(Certificate::read("own.pem", text.as_bytes(), None).unwrap());
     let server = server(&[certificate], Settings::default(), false);
-    let authorities = Arc::new(Authorities { roots: vec![own.der().clone()], revoked: Vec::new() });
+    let authorities = Arc::new(Authorities { roots: vec![own.der().clone()], ..Authorities::default() });
     for (asked, connects) in [("a.example", true), ("b.example", false)] {
         let settings = client::Settings { authorities: Some(Arc::clone(&authorities)), ..client::Settings::default() };
         let (near, _) = shake(&server, &Client::new(settings).unwrap(), name(asked), 100_000);
@@ -242,3 +242,24 @@ proptest::proptest! {
 }
 
 static SERVER: std::sync::OnceLock<Arc<Server>> = std::sync::OnceLock::new();
+
+/// A client of TLS 1.2 gets the kind of certificate that its suites are for, whatever signatures it takes.
+#[test]
+fn suites_choose_the_kind_of_certificate() {
+    let certificate = |algorithm| {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let signed = CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+        Arc::new(Certificate::read("test.pem", (signed.pem() + &key.serialize_pem()).as_bytes(), None).unwrap())
+    };
+    let both = [certificate(&rcgen::PKCS_ECDSA_P256_SHA256), certificate(&rcgen::PKCS_RSA_SHA256)];
+    let server = server(&both, Settings::default(), false);
+    for (suite, kind) in [("ECDHE-RSA-AES128-GCM-SHA256", Kind::Rsa), ("ECDHE-ECDSA-AES256-GCM-SHA384", Kind::Ecdsa)] {
+        let mut algorithms = Algorithms { versions: (Version::Tls12, Version::Tls12), ..Algorithms::default() };
+        algorithms.ciphers = Some(ciphers(suite).found);
+        let (near, mut far) = shake(&server, &anybody(algorithms), name("a.example"), 100_000);
+        assert_eq!((near.failure, far.failure.take()), (None, None), "{suite}");
+        assert_eq!(far.connection.take_facts().unwrap().own.unwrap().kind, kind);
+    }
+    let (_, mut far) = shake(&server, &anybody(Algorithms::default()), name("a.example"), 100_000);
+    assert_eq!(far.connection.take_facts().unwrap().own.unwrap().kind, Kind::Ecdsa);
+}

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use weir_tls::certificate::Certificate;
 use weir_tls::connection::LARGEST_FLIGHT;
 use weir_tls::names::Row;
-use weir_tls::resumption::Resumption;
+use weir_tls::resumption::{Resumption, Tickets};
 use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
 use weir_tls::{Client, Connection, Failure, Received, Server};
@@ -39,7 +39,7 @@ impl Authority {
 
     pub fn authorities(&self) -> Arc<Authorities> {
         let roots = vec![CertificateDer::from(self.0.der().to_vec())];
-        Arc::new(Authorities { roots, revoked: Vec::new() })
+        Arc::new(Authorities { roots, ..Authorities::default() })
     }
 }
 
@@ -64,8 +64,10 @@ pub fn server_with(
         certificate: Arc::clone(certificate),
         is_filtered: false,
         settings: Arc::clone(&settings),
+        line: None,
     });
-    let resumption = Resumption { tickets: has_tickets, ..Resumption::default() };
+    let tickets = if has_tickets { Tickets::Own } else { Tickets::None };
+    let resumption = Resumption { tickets, ..Resumption::default() };
     Arc::new(Server::new(entries.collect(), strict, resumption).unwrap())
 }
 

@@ -136,11 +136,11 @@ fn faults_are_ignored_where_every_one_of_them_is() {
             (&strange_expired, both, "all", None),
         ];
         for (certificate, own, behind, expected) in rows {
-            let authorities = Authorities { roots: roots.clone(), revoked: Vec::new() };
+            let authorities = Authorities { roots: roots.clone(), ..Authorities::default() };
             let found = judged(certificate, authorities, (own, behind));
             assert_eq!(found.as_deref(), *expected, "{elder} {own} {behind}");
         }
-        let authorities = Authorities { roots: roots.clone(), revoked: Vec::new() };
+        let authorities = Authorities { roots: roots.clone(), ..Authorities::default() };
         assert!(judged(&strange_expired, authorities, ("all", "all")).is_some());
     }
 }
@@ -163,7 +163,11 @@ fn lists_revoke_certificates_of_both_versions() {
             (vec![list(&stranger, &[7], 2100)], "3", Some(vec![(3, 0)])),
         ];
         for (place, (revoked, own, expected)) in rows.into_iter().enumerate() {
-            let found = judged(&certificate, Authorities { roots: roots.clone(), revoked }, (own, ""));
+            let found = judged(
+                &certificate,
+                Authorities { roots: roots.clone(), revoked, ..Authorities::default() },
+                (own, ""),
+            );
             assert_eq!(found, expected, "{elder} {place}");
         }
     }
@@ -180,5 +184,5 @@ fn an_elder_certificate_needs_its_signature() {
     let text = format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n") + &key.serialize_pem();
     let forged = Arc::new(Certificate::read("client.pem", text.as_bytes(), None).unwrap());
     let roots = authority.authorities().roots.clone();
-    assert_eq!(judged(&forged, Authorities { roots, revoked: Vec::new() }, ("10", "all")), None);
+    assert_eq!(judged(&forged, Authorities { roots, ..Authorities::default() }, ("10", "all")), None);
 }

@@ -56,6 +56,7 @@ pub fn offer(from: Origin<'_>) -> Result<Arc<Server>, String> {
         certificate: Arc::new(certificate),
         is_filtered: false,
         settings: Arc::new(Settings { alpn, ..Settings::default() }),
+        line: None,
     };
     Server::new(vec![entry], false, Resumption::default()).map(Arc::new)
 }

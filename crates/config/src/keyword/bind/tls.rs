@@ -99,7 +99,7 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version.", common),
     supported(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version.", common),
     supported(Arity::None, "strict-sni", "", "Refuses clients that ask for an unknown name.", strict_sni),
-    not_yet(Arity::One, "tls-ticket-keys", "<file>", "Keys of session tickets."),
+    supported(Arity::One, "tls-ticket-keys", "<file>", "Keys of session tickets.", ticket_keys),
     supported(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off.", common),
     supported(Arity::One, "verify", "{ none | optional | required }", "Whether clients need a certificate.", verify),
 ];
@@ -166,6 +166,14 @@ fn ca_sign_file(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Wo
     name_folder(context, keyword);
     match tls::text(keyword, value, "CAfile path") {
         Ok(path) => context.draft.tls.ca_sign_file = Some(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn ticket_keys(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "TLS ticket keys file path") {
+        Ok(path) => context.draft.tls.ticket_keys = Some(path),
         Err((span, message)) => context.error(span, message),
     }
 }

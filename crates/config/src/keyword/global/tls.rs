@@ -126,11 +126,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Leave self-issued CA certificates out of the chain that is sent.",
         certificates::skip_self_issued,
     ),
-    tuning(
-        "tune.ssl.cachesize",
-        "<number>",
-        "TLS sessions to remember; Weir gives them to clients as tickets, or remembers 20,000 for each address.",
-    ),
+    supported("tune.ssl.cachesize", "<number>", "TLS sessions to remember, in blocks of 200 bytes.", cache_size),
     supported("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for samples.", capture_size),
     supported(
         "tune.ssl.capture-cipherlist-size",
@@ -226,18 +222,34 @@ fn lifetime(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-fn capture_size(context: &mut GlobalContext<'_>, line: &Line) {
+/// A number that is not negative; `None`: what is wrong has been reported.
+fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
     let keyword = line.keyword();
     if context.report.too_many(line, 2, keyword) {
-        return;
+        return None;
     }
     if line.text(1).is_empty() {
         context.report.alert(line.span(1), format!("'{keyword}' expects an integer argument."));
-        return;
+        return None;
     }
     match leading_number(line.text(1)).0 {
-        size @ 0.. => context.spec.tls.capture_size = u32::try_from(size).unwrap_or(u32::MAX).min(MOST_CAPTURED),
-        _ => context.report.alert(line.span(1), format!("'{keyword}' expects a positive numeric value.")),
+        size @ 0.. => Some(u32::try_from(size).unwrap_or(u32::MAX)),
+        _ => {
+            context.report.alert(line.span(1), format!("'{keyword}' expects a positive numeric value."));
+            None
+        }
+    }
+}
+
+fn capture_size(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(size) = size(context, line) {
+        context.spec.tls.capture_size = size.min(MOST_CAPTURED);
+    }
+}
+
+fn cache_size(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(size) = size(context, line) {
+        context.spec.tls.cache_size = Some(size);
     }
 }
 

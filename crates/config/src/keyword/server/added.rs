@@ -125,7 +125,12 @@ pub fn keywords() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// What is wrong with them, as HAProxy says it.
-pub fn read(spec: &Spec, backend: &str, name: &str, words: &[String]) -> Result<ServerSpec, String> {
+pub fn read(
+    spec: &Spec,
+    (backend, name): (&str, &str),
+    words: &[String],
+    environment: &Environment,
+) -> Result<ServerSpec, String> {
     if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
         return Err(format!("character '{bad}' is not permitted in server name '{name}'."));
     }
@@ -133,18 +138,17 @@ pub fn read(spec: &Spec, backend: &str, name: &str, words: &[String]) -> Result<
         return Err("'server' expects <name> and <addr>[:<port>] as arguments.".to_owned());
     }
     let line = line(name, words);
-    let environment = Environment::new();
     let head = format!("'server {backend}/{name}' : ");
     let mut found = Vec::new();
     let mut report = Report::new(&mut found);
-    let address = parse_address(&line.words[2], &head, &environment, &mut report);
+    let address = parse_address(&line.words[2], &head, environment, &mut report);
     if let Some(address) = address.clone() {
         if let Some(refused) = first_refused(&line) {
             return Err(format!("'{refused}' option is not accepted for dynamic server"));
         }
         let started = origin::read(&line, 3, backend, &origin::Running { spec, own: backend });
         let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
-        let mut server = ServerContext::new(&mut draft, Some(name), &environment);
+        let mut server = ServerContext::new(&mut draft, Some(name), environment);
         let unread = read_options(&mut server, &line, origin::behind(&line, 3));
         checks::finish(&mut server, line.words[2].span);
         let problems = server.problems;
@@ -191,7 +195,7 @@ mod tests {
 
     fn read_words(text: &str) -> Result<ServerSpec, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        read(&Spec::default(), "b", "s", &words)
+        read(&Spec::default(), ("b", "s"), &words, &Environment::new())
     }
 
     #[test]
@@ -214,7 +218,7 @@ mod tests {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
         }
         assert_eq!(
-            read(&Spec::default(), "b", "n$19", &["127.0.0.1:1".to_owned()]).unwrap_err(),
+            read(&Spec::default(), ("b", "n$19"), &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
             "character '$' is not permitted in server name 'n$19'."
         );
     }

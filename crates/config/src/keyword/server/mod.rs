@@ -102,6 +102,7 @@ pub(crate) struct Problem {
 
 impl<'a> ServerContext<'a> {
     fn new(draft: &'a mut ServerDraft, name: Option<&'a str>, environment: &'a Environment) -> Self {
+        draft.tls.ssl_by_default |= draft.tls.ssl;
         Self { draft, name, arguments: &[], environment, problems: Vec::new(), not_yet: Vec::new() }
     }
 

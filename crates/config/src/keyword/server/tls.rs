@@ -62,6 +62,7 @@ fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>)
 
 fn ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
     context.draft.tls.ssl = keyword.text == "ssl";
+    context.draft.tls.no_ssl = keyword.text == "no-ssl";
 }
 
 fn crt(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use config::spec::RuntimeLevel;
 use engine::certificates::{replace, used};
 use engine::worker::Worker;
+use expression::key::TokenCertificate;
 use tls::certificate::Certificate;
 use tls::x509;
 
@@ -23,6 +24,9 @@ const fn row(
 
 #[rustfmt::skip]
 pub(super) const TABLE: &[Command<Worker>] = &[
+    row("add ssl jwt", "add ssl jwt <certfile>", "add certificate to list of certificates used for JWT validation", allow_tokens),
+    row("del ssl jwt", "del ssl jwt <certfile>", "remove certificate from list of certificates used for JWT validation", refuse_tokens),
+    row("show ssl jwt", "show ssl jwt", "show list of certificates used for JWT validation", show_tokens).at(RuntimeLevel::Operator),
     row("abort ssl cert", "abort ssl cert <certfile>", "abort a transaction for a certificate file", abort),
     row("commit ssl cert", "commit ssl cert <certfile>", "commit a certificate file", commit),
     row("del ssl cert", "del ssl cert <certfile>", "delete an unused certificate file", delete),
@@ -55,7 +59,7 @@ fn set(call: &mut Call<'_, Worker>) {
             "The ongoing transaction is about '{}' but you are trying to set '{name}'\nCan't update {name}!\n",
             change.name
         )),
-        _ if !held.added.contains_key(&name) && !used(&call.generation.program).contains_key(&name) => {
+        _ if !held.kept.contains_key(&name) && !used(&call.generation.program).contains_key(&name) => {
             let why = "Can't replace a certificate which is not referenced by the configuration!";
             Some(format!("{why}\nCan't update {name}!\n"))
         }
@@ -94,8 +98,18 @@ fn commit(call: &mut Call<'_, Worker>) {
         }
     };
     let done = replace(&call.generation.program, &change);
-    if done.is_ok() && held.added.contains_key(&name) {
-        held.added.insert(name.clone(), Some(change));
+    match &done {
+        Ok(_) => {
+            let tokens = call.generation.program.keys.tokens();
+            if let Some(keys) = token_keys(&change).filter(|_| tokens.allows(name.as_bytes())) {
+                tokens.allow(name.as_bytes(), keys);
+            }
+            if let Some(kept) = held.kept.get_mut(&name) {
+                *kept = Some(change);
+            }
+        }
+        // It can be put right and committed again.
+        Err(_) => held.change = Some(change),
     }
     drop(held);
     match done {
@@ -134,10 +148,10 @@ const MOST_ADDED: usize = 10_000;
 fn new(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'new ssl cert' expects a filename") else { return };
     let mut held = call.state.process.certificates.lock();
-    let exists = held.added.contains_key(&name) || used(&call.generation.program).contains_key(&name);
-    let is_full = held.added.len() >= MOST_ADDED;
+    let exists = held.kept.contains_key(&name) || used(&call.generation.program).contains_key(&name);
+    let is_full = held.kept.len() >= MOST_ADDED;
     if !exists && !is_full {
-        held.added.insert(name.clone(), None);
+        held.kept.insert(name.clone(), None);
     }
     drop(held);
     match (exists, is_full) {
@@ -154,9 +168,12 @@ fn delete(call: &mut Call<'_, Worker>) {
         Some(format!("certificate '{name}' in use, can't be deleted!"))
     } else if held.change.as_ref().is_some_and(|change| *change.name == *name) {
         Some(format!("ongoing transaction for the certificate '{name}'"))
-    } else if held.added.remove(&name).is_none() {
+    } else if call.generation.program.keys.tokens().allows(name.as_bytes()) {
+        Some(format!("certificate '{name}' in use for JWT validation, can't be deleted!"))
+    } else if held.kept.remove(&name).is_none() {
         Some(format!("certificate '{name}' doesn't exist!"))
     } else {
+        call.generation.program.keys.tokens().forget(name.as_bytes());
         None
     };
     drop(held);
@@ -164,6 +181,43 @@ fn delete(call: &mut Call<'_, Worker>) {
         Some(why) => call.refuse(&format!("Can't remove the certificate: {why}")),
         None => call.inform(&format!("Certificate '{name}' deleted!")),
     }
+}
+
+/// What verifies and decrypts tokens by a certificate.
+fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> {
+    TokenCertificate::new(certificate.der(), certificate.private_der())
+}
+
+/// The certificate that a command about tokens means: one that is committed.
+fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Arc<Certificate>)> {
+    let name = file(call, expected)?;
+    match find(call, &name).filter(|_| !name.starts_with('*')) {
+        Some(Found::Here(certificate, _)) => Some((name, certificate)),
+        Some(Found::Empty) | None => {
+            call.refuse(NOT_FOUND);
+            None
+        }
+    }
+}
+
+fn allow_tokens(call: &mut Call<'_, Worker>) {
+    // HAProxy says so.
+    let Some((name, certificate)) = of_tokens(call, "'add ssl cert' expects a filename") else { return };
+    match token_keys(&certificate) {
+        Some(keys) => call.generation.program.keys.tokens().allow(name.as_bytes(), keys),
+        None => call.refuse(NOT_FOUND),
+    }
+}
+
+fn refuse_tokens(call: &mut Call<'_, Worker>) {
+    let Some((name, _)) = of_tokens(call, "'del ssl cert' expects a filename") else { return };
+    call.generation.program.keys.tokens().refuse(name.as_bytes());
+}
+
+fn show_tokens(call: &mut Call<'_, Worker>) {
+    let names = call.generation.program.keys.tokens().allowed();
+    let lines = names.iter().map(|name| format!("{}\n", String::from_utf8_lossy(name)));
+    call.answer.push(format!("# filename\n{}", lines.collect::<String>()));
 }
 
 /// What a name stands for, and how it is used.
@@ -181,7 +235,7 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
     if let Some(certificate) = used(&call.generation.program).remove(name) {
         return Some(Found::Here(certificate, "Used"));
     }
-    Some(match held.added.get(name)? {
+    Some(match held.kept.get(name)? {
         None => Found::Empty,
         Some(certificate) => Found::Here(Arc::clone(certificate), "Unused"),
     })
@@ -197,22 +251,26 @@ fn show(call: &mut Call<'_, Worker>) {
             held.change.as_ref().map_or_else(String::new, |change| format!("# transaction\n*{}\n", change.name));
         text.push_str("# filename\n");
         let mut names: Vec<String> = used(&call.generation.program).into_keys().collect();
-        names.extend(held.added.keys().cloned());
+        names.extend(held.kept.keys().cloned());
         drop(held);
         names.sort();
+        names.dedup();
         names.iter().for_each(|name| text.extend([name, "\n"]));
         call.answer.push(text);
         return;
     }
     match find(call, &name) {
         None => call.refuse(NOT_FOUND),
-        Some(Found::Empty) => call.answer.push(lines(&name, None, "Empty")),
-        Some(Found::Here(certificate, status)) => call.answer.push(lines(&name, Some(&certificate), status)),
+        Some(Found::Empty) => call.answer.push(lines(&name, None, ("Empty", false))),
+        Some(Found::Here(certificate, status)) => {
+            let for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
+            call.answer.push(lines(&name, Some(&certificate), (status, for_tokens)));
+        }
     }
 }
 
 /// What is told of one certificate.
-fn lines(name: &str, certificate: Option<&Certificate>, status: &str) -> String {
+fn lines(name: &str, certificate: Option<&Certificate>, (status, for_tokens): (&str, bool)) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(certificate) = certificate.filter(|_| status == "Used") {
         let files = &certificate.files;
@@ -231,8 +289,9 @@ fn lines(name: &str, certificate: Option<&Certificate>, status: &str) -> String 
     }
     let usage = certificate.map(|certificate| certificate.usage).unwrap_or_default();
     let switch = |is_on: bool| if is_on { "on" } else { "off" };
-    let (update, jwt) = (switch(usage.ocsp_update == Some(true)), switch(usage.jwt));
-    let _ = write!(text, "Option: ocsp-update {update}\nOption: jwt {jwt}\nStatus: {status}\n");
+    let (update, jwt) = (switch(usage.ocsp_update == Some(true)), switch(usage.jwt || for_tokens));
+    let told = if for_tokens { "Used for JWT verification" } else { status };
+    let _ = write!(text, "Option: ocsp-update {update}\nOption: jwt {jwt}\nStatus: {told}\n");
     if let Some(chain) = certificate.and_then(|certificate| certificate.files.chain.as_ref()) {
         let _ = writeln!(text, "Chain Filename: {chain}");
     }

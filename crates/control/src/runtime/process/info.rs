@@ -40,6 +40,8 @@ struct Facts<'a> {
     /// Bytes of the buffers that are in use.
     pooled: u64,
     totals: Totals,
+    /// Sessions that clients without tickets asked for, and those that were not remembered.
+    sessions: (u64, u64),
     /// Rates and times with their fractions.
     fractions: bool,
 }
@@ -128,6 +130,7 @@ impl<'a> Facts<'a> {
             tasks: here.iter().map(|one| one.0).sum(),
             pooled: here.iter().map(|one| one.1).sum(),
             totals: Totals::gather(&shared.counters),
+            sessions: program.tls.sessions.as_ref().map_or((0, 0), |store| (store.lookups(), store.misses())),
             fractions,
         }
     }
@@ -362,13 +365,13 @@ const ROWS: &[Row] = &[
         "SslCacheLookups",
         "MCPV",
         "Total number of SSL session ID lookups in the SSL session cache on this worker since started",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.sessions.0),
     ),
     row(
         "SslCacheMisses",
         "MCPV",
         "Total number of SSL session ID lookups that didn't find a session in the SSL session cache on this worker since started",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.sessions.1),
     ),
     row(
         "CompressBpsIn",

@@ -6,6 +6,7 @@ mod activity;
 mod backends;
 mod certificates;
 mod cookies;
+mod crt_lists;
 mod debug;
 mod environment;
 mod evaluation;
@@ -23,6 +24,8 @@ mod sessions;
 mod sockets;
 mod stat;
 mod tables;
+mod ticket_keys;
+mod trust;
 mod variables;
 
 use conn::handshake::{self, Entrance};
@@ -66,6 +69,9 @@ const TABLES: &[&[Command<Worker>]] = &[
     certificates::TABLE,
     http_client::TABLE,
     acme::TABLE,
+    crt_lists::TABLE,
+    ticket_keys::TABLE,
+    trust::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

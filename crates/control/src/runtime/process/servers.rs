@@ -298,8 +298,6 @@ fn set_server_or_name<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
-    // No server is spoken to through TLS yet, so there are no settings to switch on.
-    const NO_SSL: &str = "'set server <srv> ssl' cannot be set.  default-server should define ssl settings";
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
         ("addr", _) => address::change(call, (proxy, server)),
@@ -309,9 +307,26 @@ fn set_server(call: &mut Call<'_, Worker>) {
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
         (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
         ("name", _) => name::change(call, (proxy, server)),
-        ("ssl", _) => call.refuse(NO_SSL),
+        ("ssl", _) => switch_tls(call, server),
         _ => call.refuse(USAGE),
     });
+}
+
+/// `set server <backend>/<server> ssl`.
+fn switch_tls(call: &mut Call<'_, Worker>, server: &Server) {
+    let Some(tls) = &server.connecting.tls else {
+        call.refuse("'set server <srv> ssl' cannot be set.  default-server should define ssl settings");
+        return;
+    };
+    match call.word(4) {
+        word @ ("on" | "off") => {
+            tls.traffic.set(word == "on");
+            // What was connected otherwise is not used for another request.
+            call.state.process.pool.forget(server.serial);
+            call.notice("server ssl setting updated.");
+        }
+        _ => call.refuse("'set server <srv> ssl' expects 'on' or 'off'."),
+    }
 }
 
 fn set_maxconn(call: &mut Call<'_, Worker>) {

@@ -4,6 +4,7 @@
 use super::{Line, located, reason};
 use crate::compile::Compiler;
 use crate::compile::tls::store::Found;
+use crate::program::CrtLines;
 use config::crt_list::{self, CrtListLine};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::Spanned;
@@ -11,7 +12,7 @@ use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, UsedCertificat
 use std::sync::Arc;
 use tls::certificate::Certificate;
 use tls::names::Row;
-use tls::server::{Entry, Settings};
+use tls::server::{Entry, ListLine, Settings};
 
 /// An entry of a line, in its order.
 pub(super) struct Listed {
@@ -26,7 +27,7 @@ impl Listed {
         for certificate in own {
             let (names, is_default) = (certificate.names.clone(), entries.is_empty());
             let row = Row { kind: certificate.kind, names, excluded: Vec::new(), is_default };
-            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings) };
+            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings), line: None };
             entries.push(Self { entry, is_first: true });
         }
     }
@@ -57,10 +58,12 @@ impl Compiler<'_> {
         let is_default = source == CertificateSource::Default;
         let Found { certificates, is_bundle } =
             self.certificates(path, written.common.folder.as_deref(), global, line)?;
+        let folder = self.folder_list(path, written.common.folder.as_deref(), global, &certificates);
         let listed = certificates.into_iter().enumerate().map(|(place, certificate)| {
             let names = certificate.names.clone();
             let row = Row { kind: certificate.kind, names, excluded: Vec::new(), is_default };
-            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings) };
+            let line = folder.as_ref().map(|list| list.line(place));
+            let entry = Entry { certificate, row, is_filtered: false, settings: Arc::clone(settings), line };
             Listed { entry, is_first: place == 0 || is_bundle }
         });
         Some(listed.collect())
@@ -96,6 +99,9 @@ impl Compiler<'_> {
         };
         let line = Line { head, ..line.clone() };
         let (mut listed, mut known, mut failed) = (Vec::new(), Known::new(), false);
+        let text_lines = text.split(|byte| *byte == b'\n').count() - usize::from(text.ends_with(b"\n"));
+        let mut lines_known = CrtLines { last_number: text_lines, ..CrtLines::default() };
+        let list: Arc<str> = name.as_str().into();
         for one in &lines {
             let is_wild = one.names.iter().any(|name| name.starts_with('*'));
             if !one.excluded.is_empty() && !is_wild {
@@ -107,10 +113,18 @@ impl Compiler<'_> {
             }
             let place = format!("'{}' in crt-list '{name}' line {}, ", one.file, one.number);
             match self.listed(one, &place, is_http, global, &line, &mut known) {
-                Some(found) => listed.extend(found),
+                Some(mut found) => {
+                    for own in &mut found {
+                        let numbered = (one.number, &*own.entry.certificate.name);
+                        let serial = lines_known.push(numbered, &one.written_options, &one.written_names);
+                        own.entry.line = Some(ListLine { list: Arc::clone(&list), serial });
+                    }
+                    listed.extend(found);
+                }
                 None => failed = true,
             }
         }
+        self.tls.name_list(list, lines_known);
         // Of a bundle, one line of a list each is made: only the first of them is the first.
         listed.iter_mut().skip(1).for_each(|listed| listed.is_first = false);
         if failed { None } else { Some(listed) }
@@ -161,7 +175,7 @@ impl Compiler<'_> {
         let entry = |certificate: Arc<Certificate>| {
             let names = if has_filters { own(&one.names) } else { certificate.names.clone() };
             let row = Row { kind: certificate.kind, names, excluded: own(&one.excluded), is_default: false };
-            Entry { certificate, row, is_filtered: has_filters, settings: Arc::clone(&settings) }
+            Entry { certificate, row, is_filtered: has_filters, settings: Arc::clone(&settings), line: None }
         };
         let all = found.certificates.into_iter().map(entry).map(|entry| Listed { entry, is_first: true });
         Some(all.collect())

@@ -6,16 +6,20 @@ mod files;
 
 use super::{Line, located, reason};
 use crate::compile::Compiler;
+use crate::program::{CrtLines, CrtList, TlsListener, TlsParts};
 use config::crt_list;
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, LoadSpec, Spec};
 use definition::{Origin, differences};
 use files::{Chain, Paths};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use tls::certificate::Certificate;
+use tls::resumption::SessionStore;
+use tls::ticket_keys::TicketKeys;
+use tls::trust::{TrustFile, Trusted};
 use tls::verify::Authorities;
 
 /// Names in a folder that are no certificates.
@@ -32,6 +36,25 @@ pub(crate) struct Store {
     chains: Vec<Chain>,
     /// Those that have opened a key.
     passphrases: Vec<Vec<u8>>,
+    /// Files of authorities that are there without being read.
+    pub(super) trusted: HashMap<String, Trusted>,
+    lists: BTreeMap<String, Arc<CrtList>>,
+    /// Lists that the line names which is read.
+    pub(super) named_lists: Vec<Arc<str>>,
+    pub(super) ticket_keys: Vec<Arc<TicketKeys>>,
+    pub(super) sessions: Option<Arc<SessionStore>>,
+    pub(super) listeners: Vec<TlsListener>,
+    /// Lines that are added at run time name what is there: no file is read.
+    pub(super) is_running: bool,
+}
+
+/// What lines that are added at run time may name, since no file is read then.
+#[derive(Debug, Clone, Default)]
+pub struct KnownTls {
+    /// Certificates.
+    pub certificates: Vec<Arc<Certificate>>,
+    /// Files of authorities and of revocation lists.
+    pub trusted: Vec<TrustFile>,
 }
 
 /// A certificate of the storage.
@@ -61,14 +84,36 @@ impl Store {
         self.certificates.get(name)?.certificate.clone().ok()
     }
 
+    /// These are there without files.
+    pub(crate) fn know(&mut self, known: KnownTls) {
+        self.is_running = true;
+        for certificate in known.certificates {
+            self.know_certificate(certificate);
+        }
+        self.trusted.extend(known.trusted.into_iter().map(|file| (file.name.into(), file.content)));
+    }
+
     /// A certificate is there without a file.
-    pub(crate) fn know(&mut self, certificate: Arc<Certificate>) {
-        let loaded = Loaded {
-            certificate: Ok(Arc::clone(&certificate)),
-            origin: Origin::Store(Span::default()),
-            load: LoadSpec::default(),
-        };
-        self.certificates.insert(certificate.name.to_string(), loaded);
+    pub(crate) fn know_certificate(&mut self, certificate: Arc<Certificate>) {
+        let (name, origin) = (certificate.name.to_string(), Origin::Store(Span::default()));
+        self.certificates.insert(name, Loaded { certificate: Ok(certificate), origin, load: LoadSpec::default() });
+    }
+
+    /// The list of that name, with these lines where it is new. The line that is read names it.
+    pub(super) fn name_list(&mut self, name: Arc<str>, lines: CrtLines) -> Arc<CrtList> {
+        let list = self.lists.entry(name.to_string()).or_insert_with(|| Arc::new(CrtList::new(name, lines)));
+        self.named_lists.push(Arc::clone(&list.name));
+        Arc::clone(list)
+    }
+
+    /// What belongs to no line.
+    pub(crate) fn parts(&mut self) -> TlsParts {
+        TlsParts {
+            lists: std::mem::take(&mut self.lists).into_values().collect(),
+            ticket_keys: std::mem::take(&mut self.ticket_keys),
+            sessions: self.sessions.take(),
+            listeners: std::mem::take(&mut self.listeners),
+        }
     }
 }
 

@@ -398,7 +398,7 @@ fn authorities(path: &Path) -> Result<Arc<Authorities>, Outcome> {
     let read = File::open(path).and_then(|file| file.take(LARGEST_AUTHORITIES).read_to_end(&mut text));
     read.map_err(|error| cannot(error.to_string()))?;
     match tls::pem::certificates(&text) {
-        Ok(roots) => Ok(Arc::new(Authorities { roots, revoked: Vec::new() })),
+        Ok(roots) => Ok(Arc::new(Authorities { roots, ..Authorities::default() })),
         Err(Wrong::Nothing) => Err(cannot("it has no certificate".to_owned())),
         Err(Wrong::Broken(why)) => Err(cannot(why)),
     }

@@ -53,7 +53,7 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     if proxy.servers().any(|known| *known.name == *server) || defaults.next().is_some() {
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
-    let read = read_added_server(written, &proxy.name, server, words)?;
+    let read = read_added_server(written, (&proxy.name, server), words, &shared.host.variables())?;
     enter((shared, generation), (written, proxy), read.clone())?;
     if let Some(own) = written.proxies.get_mut(proxy.index) {
         own.added.push(read);
@@ -69,8 +69,8 @@ fn enter(
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // What is wrong is found with any number.
-    let certificates = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
-    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, certificates)?;
+    let known = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
+    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
     if take_over(shared, (proxy, backend), &server) {
         return Ok(());
     }

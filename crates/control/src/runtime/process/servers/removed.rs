@@ -55,6 +55,9 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
         return call.refuse(IN_USE);
     }
+    if generation.program.server_at((proxy, server)).is_some_and(|server| server.connecting.tls.is_some()) {
+        shared.certificates.lock().keep(&generation.program);
+    }
     strike(&generation.program, proxy, server);
     forget(generation, (proxy, server));
     change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);

@@ -81,7 +81,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} {} {} {} {port} {} 0 \
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} {} {} {} {port} {} {} \
          {targets}",
         proxy.id,
         proxy.name,
@@ -100,7 +100,17 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         u8::from(server.id_is_written),
         named.host.as_deref().unwrap_or("-"),
         engine::resolve::service(server).unwrap_or("-"),
+        uses_tls(server),
     );
+}
+
+/// Whether requests go by TLS; -1: the configuration switches that off.
+fn uses_tls(server: &Server) -> i8 {
+    match &server.connecting.tls {
+        Some(tls) if tls.carries_traffic() => 1,
+        Some(tls) if tls.traffic.was_changed() => 0,
+        _ => -i8::from(server.connecting.no_ssl),
+    }
 }
 
 /// Where checks and the agent are: port and address of the one, address and port of the other.

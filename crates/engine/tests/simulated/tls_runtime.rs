@@ -1,0 +1,287 @@
+//! What of TLS changes while connections are served: files of authorities and revocation lists, lists of certificates, keys of
+//! tickets, sessions that are remembered, servers whose TLS is switched.
+
+use testkit::{Peer, Service, sleep};
+use tls::Client;
+use tls::provider::Version;
+
+use crate::api::{SOCKET, ask, order};
+use crate::secure::{Secure, client, known_client, read_file};
+use crate::world::*;
+
+const SECURE: &str = "10.0.0.1:443";
+const ALSO: &str = "10.0.0.1:444";
+const VERSIONS: [(Version, Version); 2] = [(Version::Tls12, Version::Tls12), (Version::Tls13, Version::Tls13)];
+
+fn payload(file: &str) -> String {
+    String::from_utf8(read_file(file).unwrap()).unwrap()
+}
+
+/// What a request says of its connection; `None`: the client was not let in.
+async fn found(at: &str, client: &Client) -> Option<String> {
+    let mut own = Secure::connect(at, client, 1_000).await.ok()?;
+    let answer = own.exchange("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    Some(body.to_owned())
+}
+
+/// Clients are verified by what was committed, and by nothing else: sessions that began before are not resumed.
+#[test]
+fn files_of_authorities_are_exchanged() {
+    for versions in VERSIONS {
+        let lines = format!(
+            "listen l\n bind {SECURE} ssl crt a.pem ca-file ca.pem verify required\n\
+             http-request return status 200 content-type text/plain lf-string %[ssl_fc_is_resumed]\n"
+        );
+        config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(move |world| async move {
+            let client = known_client(versions);
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"));
+            let former = payload("ca.pem");
+            let other = payload("other.pem");
+            let other = &other[..other.find("-----BEGIN PRIVATE").unwrap()];
+            assert_eq!(
+                ask(&format!("set ssl ca-file ca.pem <<EOF\n{other}EOF\n")).await,
+                "transaction created for CA ca.pem!\n\n"
+            );
+            assert_eq!(
+                ask("show ssl ca-file").await,
+                "# transaction\n*ca.pem - 1 certificate(s)\n# filename\nca.pem - 1 certificate(s)\n\n"
+            );
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"), "nothing has changed before the commit");
+            assert_eq!(ask("commit ssl ca-file ca.pem").await, "Committing ca.pem.\nSuccess!\n\n");
+            assert_eq!(found(SECURE, &client).await, None);
+            // A set that cannot be used changes nothing, and stays where it was.
+            let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+            ask(&format!("set ssl ca-file ca.pem <<\n{broken}\n")).await;
+            let refused = ask("commit ssl ca-file ca.pem").await;
+            assert!(refused.starts_with("Committing ca.pem\n") && refused.ends_with("\nFailed!\n\n"), "{refused}");
+            assert!(ask("show ssl ca-file").await.starts_with("# transaction\n*ca.pem - 1 certificate(s)\n"));
+            assert_eq!(ask("abort ssl ca-file ca.pem").await, "Transaction aborted for certificate 'ca.pem'!\n\n");
+            assert_eq!(found(SECURE, &client).await, None);
+            // Beside the one that is there.
+            ask(&format!("add ssl ca-file ca.pem <<\n{former}\n")).await;
+            assert_eq!(ask("commit ssl ca-file ca.pem").await, "Committing ca.pem.\nSuccess!\n\n");
+            assert!(ask("show ssl ca-file").await.contains("\nca.pem - 2 certificate(s)\n"));
+            assert_eq!(found(SECURE, &known_client(versions)).await.as_deref(), Some("0"));
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn revocation_lists_are_exchanged() {
+    let lines = format!(
+        "listen l\n bind {SECURE} ssl crt a.pem ca-file ca.pem crl-file none.crl verify required\n\
+         http-request return status 200 content-type text/plain lf-string %[ssl_fc_is_resumed]\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let client = known_client(VERSIONS[1]);
+        assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+        ask(&format!("set ssl crl-file none.crl <<\n{}\n", payload("client.crl"))).await;
+        assert!(ask("show ssl crl-file none.crl").await.contains("\nNo Revoked Certificates.\n"));
+        let told =
+            "\nRevoked Certificates:\n    Serial Number: 02\n        Revocation Date: Jan  1 00:00:00 2020 GMT\n";
+        assert!(ask("show ssl crl-file *none.crl").await.contains(told));
+        assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"));
+        assert_eq!(ask("commit ssl crl-file none.crl").await, "Committing none.crl.\nSuccess!\n\n");
+        assert_eq!(found(SECURE, &client).await, None, "it would resume its session");
+        ask(&format!("set ssl crl-file none.crl <<\n{}\n", payload("none.crl"))).await;
+        ask("commit ssl crl-file none.crl").await;
+        assert!(found(SECURE, &client).await.is_some());
+        world.forget_log();
+    });
+}
+
+/// Lines come and go; a new one names a file of authorities that was made at run time.
+#[test]
+fn lines_of_lists_come_and_go() {
+    let lines = format!(
+        "listen l\n bind {SECURE} ssl strict-sni crt-list certs.list\n bind {ALSO} ssl crt-list certs.list\n\
+         http-request return status 200 content-type text/plain lf-string '%[ssl_c_used] %[ssl_fc_alpn]'\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let known = || known_client(VERSIONS[1]);
+        assert_eq!(found(SECURE, &known()).await.as_deref(), Some("0 "));
+        assert_eq!(ask("show ssl crt-list -n certs.list").await, "# certs.list\na.pem:2 [alpn http/1.1] a.example\n\n");
+        let refused = ask("del ssl crt-list certs.list a.pem").await;
+        assert!(refused.starts_with("Can't delete the entry: certificate 'a.pem' cannot be deleted, it is used as"));
+        for (line, why) in [
+            ("nothing.pem", "certificate 'nothing.pem' does not exist!"),
+            ("a.pem [ca-file new.ca verify required] a.example", "'ca-file' : unable to load new.ca"),
+            ("a.pem [foo]", "parsing [CLI:1]: unknown ssl keyword foo"),
+            ("a.pem a\na.pem b", "only one line of payload is supported!"),
+        ] {
+            let answer = ask(&format!("add ssl crt-list certs.list <<\n{line}\n")).await;
+            assert_eq!(answer, format!("Can't edit the crt-list: {why}\n\n"));
+        }
+        let answer = ask("add ssl crt-list certs.list <<\na.pem [verify required] b.example\n").await;
+        let why = "verify is enabled but no CA file specified for bind '10.0.0.1:443' at ";
+        assert!(answer.contains(why) && answer.ends_with("Failed!\n\n"), "{answer}");
+        assert!(!ask("show ssl crt-list certs.list").await.contains("b.example"));
+        ask("new ssl ca-file new.ca").await;
+        ask(&format!("set ssl ca-file new.ca <<\n{}\n", payload("ca.pem"))).await;
+        assert_eq!(ask("commit ssl ca-file new.ca").await, "Committing new.ca\nSuccess!\n\n");
+        ask("new ssl cert b.pem").await;
+        ask(&format!("set ssl cert b.pem <<\n{}\n", payload("a.pem"))).await;
+        ask("commit ssl cert b.pem").await;
+        assert_eq!(
+            ask("add ssl crt-list certs.list <<\nb.pem [ca-file new.ca verify required] *.example !c.example\n").await,
+            "Inserting certificate 'b.pem' in crt-list 'certs.list'..\nSuccess!\n\n"
+        );
+        let names = ask("show ssl sni -f l").await;
+        assert_eq!(names.matches("\t*.example\t!c.example \tecdsa\tb.pem\t").count(), 2, "{names}");
+        assert!(ask("del ssl ca-file new.ca").await.contains("in use, can't be deleted!"));
+        assert!(ask("show ssl cert b.pem").await.contains("Status: Used\n"));
+        assert_eq!(
+            ask("del ssl crt-list certs.list b.pem").await,
+            "Entry 'b.pem' deleted in crtlist 'certs.list'!\n\n"
+        );
+        assert!(ask("show ssl cert b.pem").await.contains("Status: Unused\n"));
+        assert_eq!(ask("del ssl ca-file new.ca").await, "CA file 'new.ca' deleted!\n\n");
+        assert_eq!(ask("del ssl cert b.pem").await, "Certificate 'b.pem' deleted!\n\n");
+        world.forget_log();
+    });
+}
+
+/// Tickets of one address are good at another one with the same keys, until their key has left.
+#[test]
+fn keys_of_tickets_are_shared_and_rotate() {
+    for versions in VERSIONS {
+        let lines = format!(
+            "listen l\n bind {SECURE} ssl crt a.pem tls-ticket-keys ticket.keys\n\
+             bind {ALSO} ssl crt a.pem tls-ticket-keys ticket.keys\n\
+             http-request return status 200 content-type text/plain lf-string %[ssl_fc_is_resumed]\n"
+        );
+        config(&lines).global(SOCKET).workers(&[2]).seeds(0..1).run(move |world| async move {
+            assert_eq!(ask("show tls-keys").await, "# id (file)\n0 (ticket.keys)\n\n");
+            let line = |place: usize, letters: &str| format!("0.{place} {}\n", letters.repeat(16));
+            let shown =
+                ["# id secret\n# 0 (ticket.keys)\n", &line(0, "BBBB"), &line(1, "CCCC"), &line(2, "DDDD"), "\n"];
+            assert_eq!(ask("show tls-keys *").await, shown.concat());
+            let client = client(versions);
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+            assert_eq!(found(ALSO, &client).await.as_deref(), Some("1"));
+            let rotate = format!("set ssl tls-key #0 {}", "EEEE".repeat(16));
+            assert_eq!(ask(&rotate).await, "TLS ticket key updated!\n\n");
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"));
+            // The ticket that a resumed session was given is under a key of its time; the third change drops all of those.
+            for _ in 0..3 {
+                ask(&rotate).await;
+            }
+            let last = format!("set ssl tls-key ticket.keys {}", "FFFF".repeat(16));
+            for _ in 0..3 {
+                ask(&last).await;
+            }
+            assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+            let short = ask("set ssl tls-key #0 AAAA").await;
+            assert_eq!(short, "'set ssl tls-key' received a key of wrong size.\n\n");
+            world.forget_log();
+        });
+    }
+}
+
+/// Sessions of clients without tickets are remembered for all addresses and threads, and counted.
+#[test]
+fn sessions_are_remembered_for_all_addresses() {
+    for versions in VERSIONS {
+        for (size, resumed, counted) in [("20000", "1", (1, 0)), ("0", "0", (0, 0))] {
+            let lines = format!(
+                "listen l\n bind {SECURE} ssl crt a.pem no-tls-tickets\n bind {ALSO} ssl crt a.pem no-tls-tickets\n\
+                 http-request return status 200 content-type text/plain lf-string %[ssl_fc_is_resumed]\n"
+            );
+            let global = format!("{SOCKET}\n tune.ssl.cachesize {size}");
+            config(&lines).global(&global).workers(&[2]).seeds(0..1).run(move |world| async move {
+                let client = client(versions);
+                assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+                assert_eq!(found(ALSO, &client).await.as_deref(), Some(resumed));
+                let (lookups, misses) = counted;
+                let info = ask("show info").await;
+                let wanted = format!("SslCacheLookups: {lookups}\nSslCacheMisses: {misses}\n");
+                assert!(info.contains(&wanted), "{wanted}{info}");
+                world.forget_log();
+            });
+        }
+    }
+}
+
+/// Requests go by TLS or not as was last said; a link that was made otherwise is not used again.
+#[test]
+fn tls_towards_a_server_is_switched() {
+    let lines = format!(
+        "listen l\n bind {WEIR}\n http-reuse always\n default-server ssl verify none\n\
+         server plain {S1} no-ssl\n server fixed {S2} backup\n\
+         listen inner\n bind {SECURE} ssl crt a.pem\n http-request return status 204\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let shown = async |name: &str| {
+            let text = ask("show servers state l").await;
+            let line = text.lines().find(|line| line.split(' ').nth(3) == Some(name)).unwrap().to_owned();
+            line.split(' ').nth(20).unwrap().to_owned()
+        };
+        assert_eq!((shown("plain").await, shown("fixed").await), ("-1".to_owned(), "1".to_owned()));
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut peer = s1.accept().await;
+        assert!(peer.receive_head().await.unwrap().starts_with("GET / "));
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        assert_eq!(ask("set server l/plain ssl on").await, "server ssl setting updated.\n\n");
+        assert_eq!(shown("plain").await, "1");
+        peer.expect_end().await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut peer = s1.accept().await;
+        assert_eq!(peer.receive(3).await, [22, 3, 1], "a hello");
+        peer.reset();
+        assert_eq!(ask("set server l/plain ssl off").await, "server ssl setting updated.\n\n");
+        assert_eq!(shown("plain").await, "0");
+        assert_eq!(ask("set server l/plain ssl maybe").await, "'set server <srv> ssl' expects 'on' or 'off'.\n\n");
+        order("disable server l/plain").await;
+        drop(client);
+        sleep(1_000).await;
+        world.forget_log();
+    });
+}
+
+/// Tokens are verified by certificates that were allowed for that, for as long as they are.
+#[test]
+fn certificates_are_allowed_for_tokens() {
+    let lines = format!(
+        "listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n http-request set-var(txn.name) req.hdr(name)\n\
+         http-request return status 200 content-type text/plain lf-string %[str(YQ.YQ.YWE),jwt_verify_cert(ES256,txn.name)]\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let verified = async |name: &str| {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nName: {name}\r\nConnection: close\r\n\r\n")).await;
+            let answer = String::from_utf8(client.receive_rest().await).unwrap();
+            answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        };
+        const UNKNOWN: &str = "Can't display the certificate: Not found or the certificate is a bundle!\n\n";
+        assert_eq!(verified("a.pem").await, "-5");
+        assert_eq!(ask("add ssl jwt b.pem").await, UNKNOWN);
+        order("add ssl jwt a.pem").await;
+        assert_eq!(ask("show ssl jwt").await, "# filename\na.pem\n\n");
+        let shown = ask("show ssl cert a.pem").await;
+        assert!(shown.contains("\nOption: jwt on\nStatus: Used for JWT verification\n"), "{shown}");
+        assert_eq!(verified("a.pem").await, "0", "another key has signed it");
+        order("del ssl jwt a.pem").await;
+        assert_eq!((verified("a.pem").await, verified("b.pem").await), ("-7".to_owned(), "-5".to_owned()));
+        assert_eq!(ask("show ssl jwt").await, "# filename\n\n");
+        ask("new ssl cert b.pem").await;
+        ask(&format!("set ssl cert b.pem <<\n{}\n", payload("other.pem"))).await;
+        assert_eq!(ask("add ssl jwt *b.pem").await, UNKNOWN);
+        ask("commit ssl cert b.pem").await;
+        order("add ssl jwt b.pem").await;
+        let refused =
+            "Can't remove the certificate: certificate 'b.pem' in use for JWT validation, can't be deleted!\n\n";
+        assert_eq!(ask("del ssl cert b.pem").await, refused);
+        order("del ssl jwt b.pem").await;
+        assert_eq!(ask("del ssl cert b.pem").await, "Certificate 'b.pem' deleted!\n\n");
+        assert_eq!(verified("b.pem").await, "-5");
+        world.forget_log();
+    });
+}

@@ -1,0 +1,86 @@
+//! Certificates that tokens are verified and decrypted by, while requests are served: the runtime API changes which. Must never
+//! read a file.
+
+use super::{PrivateKey, PublicKey};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// The keys of a certificate.
+#[derive(Debug, Clone)]
+pub struct TokenCertificate {
+    /// What verifies tokens.
+    pub public: Arc<PublicKey>,
+    /// What decrypts them; `None`: a key that decrypts none.
+    pub private: Option<Arc<PrivateKey>>,
+}
+
+/// Certificates by name, with whether tokens may be verified by them (`jwt on`).
+#[derive(Debug, Default)]
+pub struct TokenCertificates(RwLock<Known>);
+
+/// `None`: the certificate is there, for other purposes.
+type Known = BTreeMap<Box<[u8]>, Option<TokenCertificate>>;
+
+/// Why a certificate may not be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unusable {
+    /// There is none of that name.
+    Unknown,
+    /// It is not for tokens.
+    Unavailable,
+}
+
+impl TokenCertificate {
+    /// The keys of a certificate and of its private key, both in DER. `None`: the certificate cannot be read.
+    pub fn new(certificate: &[u8], private: &[u8]) -> Option<Self> {
+        let public = Arc::new(PublicKey::from_certificate_der(certificate).ok()?);
+        Some(Self { public, private: PrivateKey::from_der(private).map(Arc::new) })
+    }
+}
+
+impl TokenCertificates {
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tokens may be verified by a certificate from now on.
+    pub fn allow(&self, name: &[u8], certificate: TokenCertificate) {
+        self.write().insert(name.into(), Some(certificate));
+    }
+
+    /// A certificate is there, and no token may be verified by it.
+    pub fn refuse(&self, name: &[u8]) {
+        self.write().insert(name.into(), None);
+    }
+
+    /// There is no such certificate any more.
+    pub fn forget(&self, name: &[u8]) {
+        self.write().remove(name);
+    }
+
+    /// Whether tokens may be verified by a certificate.
+    pub fn allows(&self, name: &[u8]) -> bool {
+        self.read().get(name).is_some_and(Option::is_some)
+    }
+
+    /// The names of those that tokens may be verified by, in their order.
+    pub fn allowed(&self) -> Vec<Box<[u8]>> {
+        self.read().iter().filter(|(_, keys)| keys.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The keys of a certificate.
+    ///
+    /// # Errors
+    /// Why it may not be used.
+    pub fn find(&self, name: &[u8]) -> Result<TokenCertificate, Unusable> {
+        match self.read().get(name) {
+            None => Err(Unusable::Unknown),
+            Some(None) => Err(Unusable::Unavailable),
+            Some(Some(keys)) => Ok(keys.clone()),
+        }
+    }
+}

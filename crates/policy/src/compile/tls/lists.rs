@@ -1,0 +1,136 @@
+//! Lists of certificates while the process serves: folders of `crt`, and lines that the runtime API adds. Must never change
+//! what an address offers: whoever asked does.
+
+use super::{KnownTls, Line, located};
+use crate::compile::Compiler;
+use crate::compile::added::Nobody;
+use crate::program::{CrtLines, CrtList, Program};
+use config::crt_list::{self, CrtListLine};
+use config::diagnostic::{Diagnostic, Form};
+use config::span::{Span, Spanned};
+use config::spec::{BindTlsSpec, GlobalTlsSpec, Spec};
+use std::sync::Arc;
+use tls::certificate::Certificate;
+use tls::names::Row;
+use tls::server::{Entry, ListLine, Settings};
+
+impl Compiler<'_> {
+    /// A folder of certificates is a list, too. `None`: the name leads to no folder.
+    pub(super) fn folder_list(
+        &mut self,
+        path: &Spanned<String>,
+        folder: Option<&str>,
+        global: &GlobalTlsSpec,
+        found: &[Arc<Certificate>],
+    ) -> Option<Arc<CrtList>> {
+        let name = located(&path.value, global.crt_base.as_deref(), folder);
+        (self.resolver.folder_reader())(&name)?;
+        let mut lines = CrtLines::default();
+        for certificate in found {
+            lines.push((0, &certificate.name), "", "");
+        }
+        Some(self.tls.name_list(name.trim_end_matches('/').into(), lines))
+    }
+}
+
+/// What a line of a list offers with a certificate.
+fn entry(
+    certificate: Arc<Certificate>,
+    written: &CrtListLine,
+    settings: Arc<Settings>,
+    line: Option<ListLine>,
+) -> Entry {
+    let own = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>();
+    let is_filtered = !written.names.is_empty() || !written.excluded.is_empty();
+    let names = if is_filtered { own(&written.names) } else { certificate.names.clone() };
+    let row = Row { kind: certificate.kind, names, excluded: own(&written.excluded), is_default: false };
+    Entry { certificate, row, is_filtered, settings, line }
+}
+
+/// Why a line does not become one of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddError {
+    /// What it says is wrong.
+    Refused(String),
+    /// An address does not take it.
+    Failed {
+        /// The number of the address, from 0.
+        place: usize,
+        /// The certificate's name.
+        certificate: Box<str>,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A line that is made ready for a list.
+pub struct AddedLine {
+    /// The certificate's name.
+    pub certificate: Box<str>,
+    /// Its options.
+    pub options: String,
+    /// Its names and those that it is not for.
+    pub names: String,
+    /// What the addresses offer that use the list, whose entries are to be of that line.
+    pub entries: Vec<(Arc<tls::Server>, Entry)>,
+}
+
+/// Makes a line ready for a list, for all addresses that use that: the program that was made of `spec`. `serial` is to be its
+/// own; `known` are certificates and files of authorities, since none is read.
+///
+/// # Errors
+/// Why it cannot be added.
+pub fn add_to_list(
+    (spec, program): (&Spec, &Program),
+    (list, serial): (&CrtList, usize),
+    text: &str,
+    known: KnownTls,
+) -> Result<AddedLine, AddError> {
+    let global = &spec.global.tls;
+    let read = |bind: &BindTlsSpec| {
+        let bind = &BindTlsSpec { sources: Vec::new(), ..bind.clone() };
+        let lines = crt_list::read(text, "CLI", bind, Span::default()).map_err(AddError::Refused)?;
+        match <[CrtListLine; 1]>::try_from(lines) {
+            Ok([line]) => Ok(line),
+            Err(_) => Err(AddError::Refused("only one line of payload is supported!".to_owned())),
+        }
+    };
+    let plain = read(&BindTlsSpec::default())?;
+    let name = located(&plain.file, global.crt_base.as_deref(), None);
+    let certificate = known.certificates.iter().find(|one| *one.name == *name).map(Arc::clone);
+    let certificate = certificate.ok_or_else(|| AddError::Refused(format!("certificate '{name}' does not exist!")))?;
+    let (mut nobody, mut found) = (Nobody(program), Vec::new());
+    let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    compiler.tls.know(known);
+    let line = Line { head: String::new(), form: Form::Bare, algorithms: <_>::default(), span: Span::default() };
+    // A file that is not there is wrong with the line, whoever uses it.
+    let trusted = compiler.authorities(&plain.options.common, global, &line).is_some()
+        && compiler.silent_authorities(&plain.options, global, &line).is_some();
+    if !trusted {
+        return Err(AddError::Refused(first_alert(found)));
+    }
+    let users = program.tls.listeners.iter().filter(|listener| listener.lists.contains(&list.name));
+    let mut entries = Vec::new();
+    for (place, listener) in users.enumerate() {
+        let own = read(&listener.written)?;
+        let (_, owner) = &listener.owner;
+        let tail = format!(" for bind '{}' at [{}].", listener.text, listener.place);
+        let line = Line { algorithms: (format!("Proxy '{owner}': "), tail), span: listener.span, ..line.clone() };
+        match compiler.bind_settings(&own.options, listener.is_http, global, &line) {
+            Some(settings) => {
+                let line = Some(list.line(serial));
+                let entry = entry(Arc::clone(&certificate), &own, Arc::new(settings), line);
+                entries.push((Arc::clone(&listener.server), entry));
+            }
+            None => {
+                let (certificate, why) = (name.into(), first_alert(found));
+                return Err(AddError::Failed { place, certificate, why });
+            }
+        }
+    }
+    Ok(AddedLine { certificate: name.into(), options: plain.written_options, names: plain.written_names, entries })
+}
+
+fn first_alert(found: Vec<Diagnostic>) -> String {
+    found.into_iter().find(Diagnostic::is_alert).map(|alert| alert.message).unwrap_or_default()
+}

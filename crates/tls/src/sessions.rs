@@ -1,0 +1,178 @@
+//! Sessions that are remembered for clients without tickets: one store for all threads and addresses
+//! (`tune.ssl.cachesize`, `tune.ssl.lifetime`). Must never return one that is too old, nor hold more than it may.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a session that count as one of the cache's blocks (configuration manual, "tune.ssl.cachesize").
+const BLOCK: usize = 200;
+
+/// Remembers sessions, whichever thread and address they began with.
+pub struct SessionStore {
+    /// Blocks that it holds at most.
+    capacity: usize,
+    kept: Mutex<Kept>,
+    lookups: AtomicU64,
+    misses: AtomicU64,
+}
+
+#[derive(Default)]
+struct Kept {
+    sessions: HashMap<Vec<u8>, Session>,
+    /// Keys in the order in which they came, with those that were taken since.
+    order: VecDeque<Vec<u8>>,
+    blocks: usize,
+}
+
+struct Session {
+    /// The second until which it may be resumed.
+    until: u64,
+    value: Vec<u8>,
+}
+
+impl Session {
+    fn blocks(&self) -> usize {
+        self.value.len().div_ceil(BLOCK).max(1)
+    }
+}
+
+impl std::fmt::Debug for SessionStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionStore").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+/// Stores are the same that hold as much.
+impl PartialEq for SessionStore {
+    fn eq(&self, other: &Self) -> bool {
+        self.capacity == other.capacity
+    }
+}
+
+impl Eq for SessionStore {}
+
+impl SessionStore {
+    /// One for that many blocks of 200 bytes. 0: nothing is remembered.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, kept: Mutex::default(), lookups: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    /// Whether it remembers anything.
+    pub fn is_used(&self) -> bool {
+        self.capacity > 0
+    }
+
+    /// Sessions that clients have asked for.
+    pub fn lookups(&self) -> u64 {
+        self.lookups.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that were not here.
+    pub fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a session until that second. False: it is larger than everything that may be remembered.
+    pub fn put(&self, key: Vec<u8>, value: Vec<u8>, until: u64) -> bool {
+        let session = Session { until, value };
+        let blocks = session.blocks();
+        if blocks > self.capacity {
+            return false;
+        }
+        let mut kept = self.lock();
+        kept.remove(&key);
+        while kept.blocks + blocks > self.capacity {
+            let Some(oldest) = kept.order.pop_front() else { break };
+            kept.remove(&oldest);
+        }
+        kept.blocks += blocks;
+        kept.order.push_back(key.clone());
+        kept.sessions.insert(key, session);
+        // What was taken has left its key in the order.
+        if kept.order.len() > 2 * kept.sessions.len() + 64 {
+            let Kept { sessions, order, .. } = &mut *kept;
+            order.retain(|key| sessions.contains_key(key));
+        }
+        true
+    }
+
+    /// A session that is still good at `now`, in seconds.
+    pub fn get(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
+        self.count(self.lock().sessions.get(key).filter(|session| now < session.until).map(|one| one.value.clone()))
+    }
+
+    /// The same, and forgets it: it is resumed once.
+    pub fn take(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
+        let taken = self.lock().remove(key);
+        self.count(taken.filter(|session| now < session.until).map(|session| session.value))
+    }
+
+    fn count(&self, found: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        if found.is_none() {
+            self.misses.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, key: &[u8]) -> Option<Session> {
+        let session = self.sessions.remove(key)?;
+        self.blocks -= session.blocks();
+        Some(session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: usize) -> Vec<u8> {
+        number.to_be_bytes().to_vec()
+    }
+
+    #[test]
+    fn sessions_are_forgotten_in_time_and_taken_once() {
+        let store = SessionStore::new(10);
+        assert!(store.put(key(1), b"one".to_vec(), 100));
+        assert_eq!(store.get(&key(1), 99), Some(b"one".to_vec()));
+        assert_eq!(store.get(&key(1), 100), None);
+        assert_eq!(store.take(&key(1), 99), Some(b"one".to_vec()));
+        assert_eq!(store.take(&key(1), 99), None);
+        assert_eq!((store.lookups(), store.misses()), (4, 2));
+        assert!(!SessionStore::new(0).put(key(1), Vec::new(), 100));
+    }
+
+    #[test]
+    fn the_oldest_make_room_by_their_size() {
+        let store = SessionStore::new(4);
+        assert!((0..4).all(|number| store.put(key(number), vec![0; BLOCK], 9)));
+        // Two blocks.
+        assert!(store.put(key(4), vec![0; BLOCK + 1], 9));
+        let known = |number: usize| store.get(&key(number), 0).is_some();
+        assert_eq!((0..5).map(known).collect::<Vec<_>>(), [false, false, true, true, true]);
+        assert!(!store.put(key(5), vec![0; 4 * BLOCK + 1], 9));
+        assert!(known(4));
+        // One key anew is one session.
+        assert!((0..9).all(|_| store.put(key(4), vec![0; BLOCK], 9)));
+        assert!(known(2) && known(3) && known(4));
+    }
+
+    #[test]
+    fn what_was_taken_leaves_nothing_behind() {
+        let store = SessionStore::new(1000);
+        for number in 0..100_000 {
+            assert!(store.put(key(number), vec![0; 10], 9));
+            assert!(store.take(&key(number), 0).is_some());
+        }
+        let kept = store.lock();
+        assert_eq!((kept.sessions.len(), kept.blocks), (0, 0));
+        assert!(kept.order.len() <= 65, "{}", kept.order.len());
+    }
+}

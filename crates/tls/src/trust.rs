@@ -1,0 +1,182 @@
+//! Whom chains are judged by: certificates that are believed, lists of those that are revoked, and the files that both are
+//! from. Must never read a file.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::pem::{self, Wrong};
+
+/// A file of certificates or of revocation lists, with its content as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustFile {
+    /// Its name, as lines lead to it.
+    pub name: Box<str>,
+    /// What is in it.
+    pub content: Trusted,
+}
+
+/// The content of a [`TrustFile`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trusted {
+    /// Of `ca-file` and `ca-verify-file`.
+    Certificates(Vec<CertificateDer<'static>>),
+    /// Of `crl-file`.
+    Lists(Vec<CertificateRevocationListDer<'static>>),
+}
+
+impl Trusted {
+    /// Reads certificates. Revocation lists beside them are left out, as OpenSSL does with a `ca-file`.
+    ///
+    /// # Errors
+    /// There is no certificate, or one is broken.
+    pub fn read_certificates(text: &[u8]) -> Result<Self, Wrong> {
+        pem::certificates(text).map(Self::Certificates)
+    }
+
+    /// Reads revocation lists.
+    ///
+    /// # Errors
+    /// There is no list, or one is broken.
+    pub fn read_lists(text: &[u8]) -> Result<Self, Wrong> {
+        pem::revocation_lists(text).map(Self::Lists)
+    }
+
+    /// The certificates; none in a file of lists.
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        if let Self::Certificates(certificates) = self { certificates } else { &[] }
+    }
+
+    /// The revocation lists; none in a file of certificates.
+    pub fn lists(&self) -> &[CertificateRevocationListDer<'static>] {
+        if let Self::Lists(lists) = self { lists } else { &[] }
+    }
+}
+
+/// Certificates and lists that chains are judged by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Authorities {
+    /// Those that are believed (`ca-file`).
+    pub roots: Vec<CertificateDer<'static>>,
+    /// What they have revoked (`crl-file`).
+    pub revoked: Vec<CertificateRevocationListDer<'static>>,
+    /// The file that the first are from.
+    pub ca_file: Option<Box<str>>,
+    /// The file that the lists are from.
+    pub crl_file: Option<Box<str>>,
+}
+
+impl Authorities {
+    /// The files, with what is believed of them now.
+    pub fn files(&self) -> impl Iterator<Item = TrustFile> {
+        let certificates = self.ca_file.clone().map(|name| (name, Trusted::Certificates(self.roots.clone())));
+        let lists = self.crl_file.clone().map(|name| (name, Trusted::Lists(self.revoked.clone())));
+        certificates.into_iter().chain(lists).map(|(name, content)| TrustFile { name, content })
+    }
+
+    /// The same with another content of a file. `None`: nothing here is from that file.
+    #[must_use]
+    pub fn with(&self, file: &TrustFile) -> Option<Self> {
+        match &file.content {
+            Trusted::Certificates(roots) if self.ca_file.as_ref() == Some(&file.name) => {
+                Some(Self { roots: roots.clone(), ..self.clone() })
+            }
+            Trusted::Lists(revoked) if self.crl_file.as_ref() == Some(&file.name) => {
+                Some(Self { revoked: revoked.clone(), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<RootCertStore> {
+        let mut store = RootCertStore::empty();
+        // One that cannot be a root is left out, as OpenSSL does where it never meets it.
+        store.add_parsable_certificates(self.roots.iter().cloned());
+        Arc::new(store)
+    }
+
+    /// Whether a certificate is itself among those that are believed, and its time has come and not passed.
+    pub(crate) fn has(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        self.roots.iter().any(|root| root == certificate)
+            && X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| {
+                let validity = parsed.validity();
+                (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now)
+            })
+    }
+
+    /// Adds what is believed to a digest that tells terms apart.
+    pub(crate) fn describe(&self, digest: &mut Context) {
+        for part in self.roots.iter().map(|root| root.as_ref()).chain(self.revoked.iter().map(|list| list.as_ref())) {
+            digest.update(&(part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+    }
+}
+
+/// What sessions of clients depend on: a session is resumed under the terms alone that its client was verified by. It is the
+/// same in every process with the same files, so that they can share tickets.
+pub(crate) fn session_context(parts: &[Option<&Authorities>]) -> [u8; 8] {
+    let mut digest = Context::new(&SHA256);
+    for part in parts {
+        digest.update(&[u8::from(part.is_some())]);
+        if let Some(part) = part {
+            part.describe(&mut digest);
+        }
+    }
+    let digest = digest.finish();
+    digest.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authorities() -> Authorities {
+        Authorities {
+            roots: vec![CertificateDer::from(vec![1])],
+            revoked: vec![CertificateRevocationListDer::from(vec![2])],
+            ca_file: Some("ca".into()),
+            crl_file: Some("crl".into()),
+        }
+    }
+
+    #[test]
+    fn files_are_exchanged_by_name_and_kind() {
+        let before = authorities();
+        assert_eq!(before.files().map(|file| file.name).collect::<Vec<_>>(), ["ca".into(), "crl".into()]);
+        let certificates = Trusted::Certificates(vec![CertificateDer::from(vec![3])]);
+        let lists = Trusted::Lists(Vec::new());
+        let rows: &[(&str, &Trusted, bool)] = &[
+            ("ca", &certificates, true),
+            ("crl", &lists, true),
+            ("crl", &certificates, false),
+            ("ca", &lists, false),
+            ("other", &certificates, false),
+        ];
+        for (name, content, is) in rows {
+            let file = TrustFile { name: (*name).into(), content: (*content).clone() };
+            let after = before.with(&file);
+            assert_eq!(after.is_some(), *is, "{file:?}");
+            assert!(after.is_none_or(|after| after.files().any(|other| other == file)), "{file:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_depend_on_everything_that_is_believed() {
+        let own = authorities();
+        let more = Authorities { revoked: Vec::new(), ..own.clone() };
+        let other = Authorities { roots: Vec::new(), ..own.clone() };
+        let renamed = Authorities { ca_file: None, ..own.clone() };
+        let of = |terms: &Authorities, silent: Option<&Authorities>| session_context(&[Some(terms), silent]);
+        assert_eq!(of(&own, None), of(&renamed, None));
+        let all =
+            [of(&own, None), of(&more, None), of(&other, None), of(&own, Some(&more)), session_context(&[None, None])];
+        for (place, one) in all.iter().enumerate() {
+            assert!(all[place + 1..].iter().all(|other| other != one), "{place}");
+        }
+    }
+}
