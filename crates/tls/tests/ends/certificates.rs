@@ -192,6 +192,7 @@ fn certificates_are_made_for_unknown_names() {
             row,
             is_filtered: false,
             settings: Arc::clone(&settings),
+            line: None,
         }]
     };
     let verifying = client::Settings { authorities: Some(authority.authorities()), ..client::Settings::default() };
