@@ -41,7 +41,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
     (
         "fuzz",
-        &["base", "wire", "config", "balance", "tls", "expression", "live", "policy", "engine", "control", "tools"],
+        &[
+            "base",
+            "wire",
+            "config",
+            "balance",
+            "tls",
+            "expression",
+            "live",
+            "policy",
+            "conn",
+            "engine",
+            "control",
+            "tools",
+        ],
     ),
     // Drives the finished program from outside.
     ("cases", &[]),
