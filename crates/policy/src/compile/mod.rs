@@ -176,10 +176,8 @@ pub fn compile(
 ) -> Option<Program> {
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
-    if spec.global.tls.keylog {
-        compiler.shared.wanted.add(Wanted::SECRETS);
-    }
     compiler.failed = refused;
+    compiler.key_log(spec);
     compiler.crt_stores(spec);
     compiler.rings(spec);
     let namespaces = compiler.namespaces(spec);
@@ -469,6 +467,13 @@ impl<'a> Compiler<'a> {
             log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
             node: written.node.as_deref().map(Into::into),
             measure_tasks: written.machine.measure_tasks,
+        }
+    }
+
+    /// `tune.ssl.keylog`: the secrets of handshakes are kept.
+    fn key_log(&mut self, spec: &Spec) {
+        if spec.global.tls.keylog {
+            self.shared.wanted.add(Wanted::SECRETS);
         }
     }
 

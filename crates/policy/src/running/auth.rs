@@ -104,8 +104,13 @@ fn bearer<'a>(context: &Context<'a>, field: &[u8]) -> Option<&'a [u8]> {
 }
 
 fn http_auth_bearer<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let field = arguments.text(0).filter(|name| !name.is_empty()).unwrap_or_else(|| credentials_field(context));
-    bearer(context, field).map(Value::Str)
+    let Some(field) = arguments.text(0).filter(|name| !name.is_empty()) else {
+        return bearer(context, credentials_field(context)).map(Value::Str);
+    };
+    // A field of another name may be absent, or hold the scheme alone: the token is empty then, as in HAProxy.
+    let value = request(context)?.first(field).unwrap_or(b"Bearer").trim_ascii();
+    let end = memchr::memchr(b' ', value).unwrap_or(value.len());
+    value[..end].eq_ignore_ascii_case(b"bearer").then(|| Value::Str(value[end..].trim_ascii()))
 }
 
 fn scheme<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {

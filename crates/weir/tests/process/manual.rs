@@ -130,6 +130,8 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
             let fine = [
                 "unable to stat SSL certificate from file",
                 "'ca-file' : unable to load",
+                "cannot open the file 'example.com.pem'",
+                "'jwt_decrypt_cert' : unknown certificate",
                 "verify is enabled by default but no CA file specified",
                 "not supported yet by Weir",
                 "could not resolve address",
