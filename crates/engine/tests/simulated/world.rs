@@ -149,7 +149,7 @@ impl Worlds {
     }
 
     fn services(&self) -> Services {
-        let mut services = Services::default();
+        let mut services = control::services::built_in();
         for (name, ruled, factory) in &self.services {
             services.register(name, *ruled, Arc::clone(factory));
         }

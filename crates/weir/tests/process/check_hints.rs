@@ -81,7 +81,8 @@ fn options_that_are_not_there_yet_are_quoted_once() {
     let folder = Folder::new();
     let file = folder.write("quotes.cfg", "global\n stats socket /tmp/x allow-0rtt ech y\n");
     let found = line(&format!("-c -f {file}"));
-    let expected = ") : config : parsing [{}:2] : 'stats socket' : 'allow-0rtt' and 'ech' are not supported yet by Weir.\n";
+    let expected =
+        ") : config : parsing [{}:2] : 'stats socket' : 'allow-0rtt' and 'ech' are not supported yet by Weir.\n";
     assert!(found.stderr.contains(&expected.replace("{}", &file)), "{}", found.stderr);
 }
 

@@ -16,7 +16,8 @@ use crate::services;
 use crate::world::*;
 
 /// Calls of the functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
-const CALLS: usize = 15;
+// The answer to an ACME challenge is among them: it has no row, since a challenge has to be under way (`simulated/acme.rs`).
+const CALLS: usize = 16;
 
 #[test]
 fn what_follows_an_answer_of_rules_is_the_next_request_or_nothing() {
