@@ -93,10 +93,32 @@ impl Compiler<'_> {
         }
     }
 
+    /// What a section says that no line can use yet.
+    fn warn_of_section_without_effect(&mut self, written: &AcmeSpec) {
+        let name = &written.name;
+        let message = if name != OWN {
+            format!("acme section '{name}' has no effect: 'acme' on 'bind' lines uses the section '{OWN}' alone.")
+        } else if written.challenge != AcmeChallenge::default()
+            || written.ready.is_some()
+            || written.map.is_some()
+            || written.provider.is_some()
+            || written.variables.is_some()
+        {
+            format!(
+                "acme section '{name}': 'challenge', 'challenge-ready', 'map', 'provider-name' and 'acme-vars' have no effect on 'acme' of \
+                 'bind' lines."
+            )
+        } else {
+            return;
+        };
+        self.out.push(Diagnostic::warning(written.span, message).with_form(Form::ParsingTight));
+    }
+
     /// All that the configuration says about ACME, once its lines were compiled.
     pub(super) fn acme(&mut self, spec: &Spec) -> Acme {
         let mut sections = Vec::new();
         for written in &spec.sections.acme {
+            self.warn_of_section_without_effect(written);
             sections.extend(self.acme_section(written, &spec.global));
         }
         let mut certificates = std::mem::take(&mut self.acme);
