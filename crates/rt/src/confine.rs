@@ -64,11 +64,21 @@ mod tests {
 
     /// Confinement cannot be undone, so each case needs a process of its own: the test starts itself again.
     const ASKED: &str = "WEIR_TEST_CONFINED";
+    /// Where it may write.
+    const FOLDER: &str = "WEIR_TEST_CONFINED_FOLDER";
 
     fn ask(case: &str) {
         let this = std::env::current_exe().unwrap();
         let test = "confine::tests::what_serving_needs_stays_and_the_rest_goes";
-        let run = Command::new(this).args(["--exact", test, "--nocapture"]).env(ASKED, case).output().unwrap();
+        // What is confined cannot remove it.
+        let folder = std::env::temp_dir().join(format!("weir-test-confined-{}-{case}", std::process::id()));
+        let run = Command::new(this)
+            .args(["--exact", test, "--nocapture"])
+            .env(ASKED, case)
+            .env(FOLDER, &folder)
+            .output()
+            .unwrap();
+        let _ = std::fs::remove_dir_all(&folder);
         let told = String::from_utf8_lossy(&run.stdout).into_owned();
         assert!(
             run.status.success() && told.contains("1 passed"),
@@ -88,7 +98,7 @@ mod tests {
     }
 
     fn serving() {
-        let path = std::env::temp_dir().join(format!("weir-test-confined-{}", std::process::id()));
+        let path = std::path::PathBuf::from(std::env::var_os(FOLDER).unwrap());
         let kept = crate::Folder::open(&path, (None, None)).unwrap();
         kept.write("a.pem", b"old", (None, None)).unwrap();
         let done = confine(Needs::default(), Extent::Whole, &[kept.descriptor()]);
