@@ -18,7 +18,7 @@ fn open_with(folder: BorrowedFd<'_>, file: &str, flags: libc::c_int) -> io::Resu
     // SAFETY: the name ends with a zero and outlives the call; the descriptor is open.
     let opened = unsafe { libc::openat(folder.as_raw_fd(), file.as_ptr(), flags, 0o600 as libc::c_uint) };
     let opened = check(opened)?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(opened) })
 }
 
