@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rt::net::SocketQuery;
-use tls::Facts;
+use tls::HandshakeInfo;
 
 use crate::transport::Transport;
 
@@ -11,7 +11,7 @@ use crate::transport::Transport;
 #[derive(Debug, Clone)]
 pub struct About {
     /// What its handshake has found.
-    pub tls: Option<Arc<Facts>>,
+    pub tls: Option<Arc<HandshakeInfo>>,
     /// Queries about its socket.
     pub socket: SocketQuery,
 }
@@ -25,6 +25,6 @@ impl About {
 
     /// Of a transport that stands.
     pub fn of(transport: &Transport) -> Self {
-        Self { tls: transport.tls_facts().cloned(), socket: transport.socket() }
+        Self { tls: transport.handshake_info().cloned(), socket: transport.socket() }
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::{Address, SocketQuery};
-use tls::Facts;
+use tls::HandshakeInfo;
 use wire::h1::{self, Edits, Overflow};
 use wire::http::Head;
 
@@ -87,8 +87,8 @@ impl Carrier {
     }
 
     /// What the handshake of the connection has found.
-    pub fn tls_facts(&self) -> Option<&Arc<Facts>> {
-        on!(self, own => own.tls_facts(), stream => stream.about().tls.as_ref())
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
+        on!(self, own => own.handshake_info(), stream => stream.about().tls.as_ref())
     }
 
     /// Queries about the socket of the connection, for as long as that exists.

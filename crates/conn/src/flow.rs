@@ -1,11 +1,11 @@
 //! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
 //! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
 
+mod body_filter;
 mod buffers;
 mod bulk;
 mod chunks;
 mod ends;
-mod passage;
 mod recode;
 mod splice;
 
@@ -16,13 +16,13 @@ use base::buffer::Buffer;
 use wire::h1;
 use wire::http::{Fields, Framing};
 
+pub use body_filter::{BodyFilter, Discard, Filtered, Passed, forward, make_output};
+use body_filter::{FilterStage, Sifted};
 use buffers::split_off;
 pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
-pub use passage::{Discard, Filtered, Passage, Passed, forward, make_output};
-use passage::{Sieve, Sifted};
 use splice::Splicing;
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
@@ -71,7 +71,7 @@ pub enum Step {
     AwaitsSource,
     /// Waits for the sink.
     AwaitsSink,
-    /// Waits for the moment that [`Flow::held_until`] tells: a passage holds bytes back.
+    /// Waits for the moment that [`Flow::held_until`] tells: a filter holds bytes back.
     Held,
 }
 
@@ -116,7 +116,7 @@ pub struct Flow {
     /// How the kernel moves the body (`option splice-*`).
     splicing: Splicing,
     /// What stands in the way of the body.
-    sieve: Option<Box<Sieve>>,
+    filter_stage: Option<Box<FilterStage>>,
     /// All that goes out behind the head, so that it can go out again (`retry-on`). Dropped when it does not fit.
     record: Option<Buffer>,
     /// The sink closes behind this body: its last write may carry the FIN.
@@ -144,7 +144,7 @@ impl Flow {
             segment: 0,
             capacity: 0,
             splicing: Splicing::default(),
-            sieve: None,
+            filter_stage: None,
             record: None,
             closes: false,
             trailers: Trailers::default(),
@@ -162,8 +162,8 @@ impl Flow {
     /// For who has to wait before anything flows: what came of a short body lies in a buffer of its size.
     pub fn shrink(&mut self) {
         shrink(&mut self.body);
-        if let Some(sieve) = &mut self.sieve {
-            sieve.shrink();
+        if let Some(filter_stage) = &mut self.filter_stage {
+            filter_stage.shrink();
         }
     }
 
@@ -243,8 +243,8 @@ impl Flow {
     fn drop_unframed(&mut self) {
         self.body = Buffer::empty();
         self.rest = Buffer::empty();
-        if let Some(sieve) = &mut self.sieve {
-            sieve.drop_held();
+        if let Some(filter_stage) = &mut self.filter_stage {
+            filter_stage.drop_held();
         }
     }
 
@@ -260,7 +260,7 @@ impl Flow {
 
     /// Nothing will be added to what waits to be written.
     fn no_more_comes(&self) -> bool {
-        self.source_ended() && self.sieve.as_ref().is_none_or(|sieve| sieve.is_done())
+        self.source_ended() && self.filter_stage.as_ref().is_none_or(|filter_stage| filter_stage.is_done())
     }
 
     /// True once the source's end was seen: never of a flow that was not started.
@@ -271,7 +271,7 @@ impl Flow {
     /// True when nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
         let spliced = self.splicing.is_empty() && !self.splicing.open;
-        let sifted = self.sieve.as_ref().is_none_or(|sieve| sieve.is_empty());
+        let sifted = self.filter_stage.as_ref().is_none_or(|filter_stage| filter_stage.is_empty());
         spliced && sifted && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
     }
 
@@ -304,7 +304,7 @@ impl Flow {
     /// The sink is gone: what waited to be written is dropped.
     pub fn abandon_sink(&mut self) {
         self.splicing.cancel();
-        self.sieve = None;
+        self.filter_stage = None;
         self.record = None;
         self.head = Buffer::empty();
         self.body = Buffer::empty();
@@ -322,8 +322,8 @@ impl Flow {
         sink: &mut impl ByteSink,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
-        if let Some(sieve) = &mut self.sieve {
-            sieve.begin();
+        if let Some(filter_stage) = &mut self.filter_stage {
+            filter_stage.begin();
         }
         self.gather(cx, source, sink, moved);
         let mut step = match self.poll_rounds(cx, source, sink, moved) {
@@ -369,7 +369,7 @@ impl Flow {
                     return Ok(Step::AwaitsSink);
                 }
             }
-            if self.sieve.is_some() {
+            if self.filter_stage.is_some() {
                 self.splicing.stop();
                 match self.sift() {
                     Sifted::Output => {
@@ -453,7 +453,7 @@ impl Flow {
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         self.splicing.cancel();
-        self.sieve = None;
+        self.filter_stage = None;
         self.record = None;
         self.capacity = usize::MAX;
         for _ in 0..8 {

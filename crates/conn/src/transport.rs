@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::tls::{Connection, Facts};
+use ::tls::{Connection, HandshakeInfo};
 use base::buffer::Buffer;
 use rt::net::{
     Address, ConnectFailure, ConnectOptions, Connecting, Hangup, OwnedSocket, ParkedId, ParkedStream, Pipe,
@@ -164,9 +164,9 @@ impl Transport {
     }
 
     /// What the handshake has found; `None`: there was none.
-    pub fn tls_facts(&self) -> Option<&Arc<Facts>> {
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {
-            Self::Tls(tls) => tls.facts(),
+            Self::Tls(tls) => tls.info(),
             _ => None,
         }
     }

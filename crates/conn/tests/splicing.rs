@@ -11,7 +11,7 @@ use base::buffer::Buffer;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Stream};
 use rt::sim::Link;
 use testkit::{Chunked, Peer, both, decode_chunks, encode_chunks, sleep, text};
-use weir_conn::flow::{Flow, FlowError, Moved, Passage, Passed, Step, forward};
+use weir_conn::flow::{BodyFilter, Flow, FlowError, Moved, Passed, Step, forward};
 use weir_conn::transport::Transport;
 use wire::http::Framing;
 
@@ -383,7 +383,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
 /// Lets everything go on, and counts it.
 struct Counts(std::rc::Rc<std::cell::Cell<usize>>);
 
-impl Passage for Counts {
+impl BodyFilter for Counts {
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
         self.0.set(self.0.get() + forward(input, output, usize::MAX));
         Passed::Through
@@ -396,7 +396,7 @@ fn a_filter_that_begins_in_the_middle_of_a_chunk_sees_the_rest_of_it() {
         let mut p = paused().await;
         let spliced = p.moved.spliced;
         let seen = std::rc::Rc::default();
-        p.flow.set_passage(Box::new(Counts(std::rc::Rc::clone(&seen))));
+        p.flow.set_body_filter(Box::new(Counts(std::rc::Rc::clone(&seen))));
         let rest = p.coded.split_off(SENT);
         let mut sender = p.sender;
         let (mut flow, mut source, mut sink, mut moved) = (p.flow, p.source, p.sink, p.moved);
@@ -444,7 +444,7 @@ fn what_is_recorded_or_filtered_is_copied() {
             let (body, _, coded) = coded_body(0, &[200_000]);
             let (mut flow, mut moved) = (Flow::idle(), Moved::default());
             if filtered {
-                flow.set_passage(Box::new(Counts(std::rc::Rc::default())));
+                flow.set_body_filter(Box::new(Counts(std::rc::Rc::default())));
             }
             flow.start(Buffer::empty(), Framing::Chunked, true).unwrap();
             flow.splice();

@@ -158,14 +158,14 @@ pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
     let Some(first) = shared.counters.workers.first() else { return };
     for kept in kept {
         let Some(owner) = owners.find(kept.side, &kept.guid) else { continue };
-        let (tally, live) = match owner {
+        let (counters, live) = match owner {
             Owner::Frontend(proxy) => (&first.proxies[proxy.index].front, None),
             Owner::Listener(proxy, bind) => (&first.proxies[proxy.index].binds[bind], None),
             Owner::Backend(proxy) => (&first.proxies[proxy.index].back, Some((proxy, None))),
             Owner::Server(proxy, server) => (&first.servers[server.serial], Some((proxy, Some(server.index)))),
         };
         for (column, value) in &kept.values {
-            tally.preset(column, *value, now);
+            counters.preset(column, *value, now);
             if let Some((proxy, server)) = live {
                 shared.live.proxies[proxy.index].preset(server, column, *value, now);
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use config::spec::Spec;
 use expression::pattern::Key;
 use expression::pattern::ListStates;
-use live::counters::{ProxyTallies, WorkerTallies};
+use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
 /// One configuration that the process serves.
@@ -71,7 +71,7 @@ pub struct FrontendHandle {
     /// The frontend.
     pub proxy: Arc<Proxy>,
     /// What this worker counts of it.
-    pub tallies: Arc<ProxyTallies>,
+    pub counters: Arc<ProxyCounters>,
     /// Its streams may have lines.
     pub logs: bool,
 }
@@ -86,13 +86,13 @@ pub struct WorkerGeneration {
 }
 
 impl WorkerGeneration {
-    /// For a worker that counts in `tallies`; `logs` says whether a frontend's streams may have lines.
-    pub(crate) fn new(generation: Arc<Generation>, tallies: &WorkerTallies, logs: impl Fn(usize) -> bool) -> Self {
+    /// For a worker that counts in `counters`; `logs` says whether a frontend's streams may have lines.
+    pub(crate) fn new(generation: Arc<Generation>, counters: &WorkerCounters, logs: impl Fn(usize) -> bool) -> Self {
         let frontends = generation.program.proxies.iter().map(|proxy| {
             Rc::new(FrontendHandle {
                 generation: Arc::clone(&generation),
                 proxy: Arc::clone(proxy),
-                tallies: Arc::clone(&tallies.proxies[proxy.index]),
+                counters: Arc::clone(&counters.proxies[proxy.index]),
                 logs: logs(proxy.index),
             })
         });
@@ -197,8 +197,8 @@ mod tests {
         const WORKERS: usize = 3;
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
-        let tallies = first.program.counters(1);
-        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
+        let counters = first.program.counters(1);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &counters.workers[0], |_| false);
         for own_turn in 0..WORKERS {
             let generations = Generations::new(at_hand(&first));
             assert!(generations.numbered(1).is_none());
@@ -219,8 +219,8 @@ mod tests {
     fn a_worker_announces_what_it_accepts_with_once() {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
-        let tallies = first.program.counters(1);
-        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
+        let counters = first.program.counters(1);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &counters.workers[0], |_| false);
         let generations = Generations::new(at_hand(&first));
         assert_eq!(generations.announce(), None);
         generations.put(at_hand(&second));

@@ -96,10 +96,10 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     // A storm of handshakes does not keep those waiting who have shaken hands.
     match rt::in_class(rt::Class::Heavy, shaking).await {
         Ok(()) => {
-            let facts = stream.tls_facts();
-            metrics::client_handshake(session, Handshake::Made { resumed: facts.is_some_and(|facts| facts.resumed) });
-            if let Some(facts) = facts {
-                session.keep_tls(Arc::clone(facts));
+            let state = stream.handshake_info();
+            metrics::client_handshake(session, Handshake::Made { resumed: state.is_some_and(|state| state.resumed) });
+            if let Some(state) = state {
+                session.keep_tls(Arc::clone(state));
             }
             session.complete_handshake(rt::now());
             true
@@ -107,8 +107,8 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
         Err((error, is_told)) => {
             metrics::client_handshake(session, Handshake::Failed);
             // What was known by then is logged.
-            if let Some(facts) = stream.tls_facts() {
-                session.keep_tls(Arc::clone(facts));
+            if let Some(state) = stream.handshake_info() {
+                session.keep_tls(Arc::clone(state));
             }
             session.error.set(error);
             if is_told || !session.proxy().options.dontlognull {
@@ -149,7 +149,7 @@ fn log(session: &Session) {
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &session.proxy().name,
         tls_frontend: session.is_secure(),
-        tls_version: session.tls().and_then(|facts| facts.version_name()),
+        tls_version: session.tls().and_then(|state| state.version_name()),
         bind_name: bind.map_or("", |bind| &bind.name),
         backend: &session.proxy().name,
         server: "<NOSRV>",
@@ -160,9 +160,9 @@ fn log(session: &Session) {
         feconn: live.proxies[session.frontend].feconn(),
         ..session.worker.logger.record(session.frontend, session.accept_date())
     };
-    let (logger, facts) = (&session.worker.logger, session.worker.take_facts());
-    EvalContext::log(session, &facts.borrow()).lend(|context| {
+    let (logger, state) = (&session.worker.logger, session.worker.take_stream_state());
+    EvalContext::log(session, &state.borrow()).lend(|context| {
         logger.connection_error(session.frontend, &record, Some(context), session.error.get().message());
     });
-    session.worker.keep_facts(facts);
+    session.worker.keep_stream_state(state);
 }

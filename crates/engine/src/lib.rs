@@ -1,5 +1,5 @@
 //! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
-//! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
+//! streams carry requests, state become log lines. Must never parse bytes or configuration text.
 
 pub mod acme;
 pub mod acme_state;
@@ -7,7 +7,6 @@ mod adoption;
 pub mod certificates;
 pub mod check;
 mod ending;
-pub mod facts;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
@@ -25,6 +24,7 @@ pub mod session;
 pub mod sockets;
 mod sparing;
 pub mod stream;
+pub mod stream_state;
 pub mod worker;
 
 pub use adoption::Refusal;

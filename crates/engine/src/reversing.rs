@@ -136,7 +136,7 @@ async fn connect(worker: &Rc<Worker>, line: &Line) -> Option<(Transport, Address
 fn speaks_http2(server: &Server, transport: &Transport) -> bool {
     match server.connecting.protocol {
         Some(protocol) => protocol == MuxProtocol::Http2,
-        None => transport.tls_facts().is_some_and(|facts| facts.alpn.as_deref() == Some(b"h2")),
+        None => transport.handshake_info().is_some_and(|state| state.alpn.as_deref() == Some(b"h2")),
     }
 }
 

@@ -16,13 +16,13 @@ use conn::transport::{self, Transport};
 use expression::sample::{ConnectionError, ProtocolFacts};
 use expression::variable::SessionStore;
 use live::Entry;
-use live::counters::ProxyTallies;
+use live::counters::ProxyCounters;
 use live::table::Tracking;
 use policy::program::{Bind, ExpectedHeader, Listening, MuxProtocol, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
 use rt::LocalRc;
 use rt::net::{Address, OwnedSocket, SocketQuery};
-use tls::Facts;
+use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
 
 use crate::ending::Guard;
@@ -32,7 +32,7 @@ use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
 use crate::stream::task::StreamTask;
-use crate::worker::{SharedFacts, Worker};
+use crate::worker::{SharedStreamState, Worker};
 
 /// What is known of the ends of a client's connection beside the client's address.
 #[derive(Clone, Copy, Default)]
@@ -57,7 +57,7 @@ pub(crate) struct Rare {
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Header>,
     /// What its TLS handshake has found.
-    tls: OnceCell<Arc<Facts>>,
+    tls: OnceCell<Arc<HandshakeInfo>>,
     /// What it tracks in stick tables.
     tracking: RefCell<Tracking>,
     /// When the handshakes of the layers below were done, until the first stream took it.
@@ -135,8 +135,8 @@ impl Session {
     }
 
     /// What its worker counts of its frontend.
-    pub fn tallies(&self) -> &ProxyTallies {
-        &self.handle.tallies
+    pub fn counters(&self) -> &ProxyCounters {
+        &self.handle.counters
     }
 
     /// Whether its streams are requests of HTTP.
@@ -193,7 +193,7 @@ impl Session {
     }
 
     /// A rule of the session says who the client is, or where it connected to: that counts from now on. A rule of a stream
-    /// changes [`crate::facts::Facts::ends`] instead.
+    /// changes [`crate::handshake_info::HandshakeInfo::ends`] instead.
     pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
         self.change(|ends| ends.destination = destination.map(Some).or(ends.destination));
         self.client.set(client.or(self.client()));
@@ -232,8 +232,8 @@ impl Session {
     }
 
     /// Keeps what its TLS handshake has found.
-    pub fn keep_tls(&self, facts: Arc<Facts>) {
-        let _ = self.rare.get_or_init(Box::default).tls.set(facts);
+    pub fn keep_tls(&self, state: Arc<HandshakeInfo>) {
+        let _ = self.rare.get_or_init(Box::default).tls.set(state);
     }
 
     /// Whether clients speak TLS at its address.
@@ -242,8 +242,8 @@ impl Session {
     }
 
     /// What its TLS handshake has found; `None`: it speaks plainly.
-    pub fn tls(&self) -> Option<&Facts> {
-        self.rare.get()?.tls.get().map(|facts| &**facts)
+    pub fn tls(&self) -> Option<&HandshakeInfo> {
+        self.rare.get()?.tls.get().map(|state| &**state)
     }
 
     /// The PROXY protocol header that came before the client's first bytes, if one was expected.
@@ -327,9 +327,9 @@ impl Session {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
     }
 
-    /// Ends a stream: its facts are given back.
-    pub fn end(&self, facts: SharedFacts) {
-        stream::task::end(&self.worker, facts);
+    /// Ends a stream: its state are given back.
+    pub fn end(&self, state: SharedStreamState) {
+        stream::task::end(&self.worker, state);
     }
 
     /// When the handshakes of the layers below were done, for the first stream that asks.
@@ -465,8 +465,8 @@ fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Fu
             let served = rt::unless(|| session.is_killed(), served).await;
             drop(client);
             ended = served.is_some().then_some(true);
-            if let Some(Some(facts)) = served {
-                stream::conclude::conclude(&session, facts);
+            if let Some(Some(state)) = served {
+                stream::conclude::conclude(&session, state);
             }
         }
         if ended.is_none() {

@@ -18,14 +18,13 @@ use config::spec::{LogLevel, MultiQueue};
 use conn::link::{Limits, Pool};
 use conn::worker_links::WorkerLinks;
 use expression::sample::{Meter, ProcessFacts};
-use live::counters::{Counters, WorkerTallies};
+use live::counters::{Counters, WorkerCounters};
 use live::table::TableHandle;
 use live::{Live, Local, ServerSlot};
 use policy::program::Proxy;
 use rt::LocalRc;
 
 use crate::certificates::Certificates;
-use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
 use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
@@ -37,6 +36,7 @@ use crate::service::mail::Outbox;
 use crate::service::registry::Services;
 use crate::sockets::Sockets;
 use crate::stream::task::StreamTask;
+use crate::stream_state::StreamState;
 
 /// What all workers share, whatever configuration they serve.
 pub struct Process {
@@ -264,8 +264,8 @@ impl Process {
     }
 }
 
-/// Facts of one stream, reachable from its session and from the future that serves it.
-pub type SharedFacts = Rc<RefCell<Facts>>;
+/// StreamState of one stream, reachable from its session and from the future that serves it.
+pub type SharedStreamState = Rc<RefCell<StreamState>>;
 
 /// A request's place at a server, held by a worker's own handle.
 pub type Slot = ServerSlot<Local>;
@@ -276,10 +276,10 @@ pub struct Worker {
     pub id: usize,
     /// What all workers share.
     pub process: Arc<Process>,
-    /// Its own handles to the proxies' state, by index.
+    /// Its own handles to the proxies' proxy_state, by index.
     states: AppendOnlyVec<Local>,
     /// What it counts.
-    tallies: Arc<WorkerTallies>,
+    counters: Arc<WorkerCounters>,
     /// What it has at hand of the configurations that it begins sessions of.
     generations: Generations,
     /// Its own handles to stick tables, by index.
@@ -291,7 +291,7 @@ pub struct Worker {
     /// The sections of name servers that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
     tasks: RefCell<Slab<LocalRc<StreamTask>>>,
-    facts: RefCell<Vec<SharedFacts>>,
+    state: RefCell<Vec<SharedStreamState>>,
     /// Tasks that want to know of a stop.
     watchers: RefCell<Vec<Waker>>,
     /// Woken when the last session of a stopping process has ended.
@@ -311,28 +311,28 @@ pub struct Worker {
 /// Bytes of scratch memory that a worker keeps.
 const ARENA_KEPT: usize = 64 * 1024;
 
-/// Facts kept for later streams.
+/// StreamState kept for later streams.
 const FACTS_KEPT: usize = 1024;
 
 impl Worker {
     /// Worker number `id`.
     pub fn new(id: usize, shared: Arc<Process>, logger: Logger) -> Self {
-        let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
-        let tallies = Arc::clone(&shared.counters.workers[id]);
-        let first = WorkerGeneration::new(shared.generation(), &tallies, |proxy| logger.is_wanted(proxy));
+        let states = shared.live.proxies.iter().map(|proxy_state| Local::new(Arc::clone(proxy_state))).collect();
+        let counters = Arc::clone(&shared.counters.workers[id]);
+        let first = WorkerGeneration::new(shared.generation(), &counters, |proxy| logger.is_wanted(proxy));
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
             process: shared,
             states,
-            tallies,
+            counters,
             generations: Generations::new(first),
             tables,
             links: WorkerLinks::new(id),
             logger,
             sections: RefCell::default(),
             tasks: RefCell::default(),
-            facts: RefCell::default(),
+            state: RefCell::default(),
             watchers: RefCell::default(),
             drained: RefCell::default(),
             requests: Cell::new(0),
@@ -376,7 +376,7 @@ impl Worker {
     pub(crate) fn take_up(&self) {
         let next = self.process.generation();
         if next.number() != self.generation().number() {
-            let next = WorkerGeneration::new(next, &self.tallies, |proxy| self.logger.is_wanted(proxy));
+            let next = WorkerGeneration::new(next, &self.counters, |proxy| self.logger.is_wanted(proxy));
             self.generations.put(next);
         }
         let Some(before) = self.generations.announce() else { return };
@@ -389,10 +389,10 @@ impl Worker {
         }
     }
 
-    /// The state of the proxy with that index, by this worker's own handle.
-    pub fn state(&self, index: usize) -> &Local {
+    /// The proxy_state of the proxy with that index, by this worker's own handle.
+    pub fn proxy_state(&self, index: usize) -> &Local {
         match self.states.get(index) {
-            Some(state) => state,
+            Some(proxy_state) => proxy_state,
             None => self.first_state(index),
         }
     }
@@ -415,8 +415,8 @@ impl Worker {
     }
 
     /// What this worker counts.
-    pub fn tallies(&self) -> &WorkerTallies {
-        &self.tallies
+    pub fn counters(&self) -> &WorkerCounters {
+        &self.counters
     }
 
     /// What expressions are told of the process.
@@ -455,38 +455,38 @@ impl Worker {
         self.text.set(text);
     }
 
-    /// Takes clean facts for a stream.
-    pub fn take_facts(&self) -> SharedFacts {
-        self.facts.borrow_mut().pop().unwrap_or_else(|| {
-            let mut facts = Facts::default();
-            facts.clear();
-            Rc::new(RefCell::new(facts))
+    /// Takes clean state for a stream.
+    pub fn take_stream_state(&self) -> SharedStreamState {
+        self.state.borrow_mut().pop().unwrap_or_else(|| {
+            let mut state = StreamState::default();
+            state.clear();
+            Rc::new(RefCell::new(state))
         })
     }
 
-    /// Lends facts to rules that run before there is a stream.
-    pub fn with_blank_facts<T>(&self, with: impl FnOnce(&mut Facts) -> T) -> T {
-        let facts = self.take_facts();
+    /// Lends state to rules that run before there is a stream.
+    pub fn with_blank_state<T>(&self, with: impl FnOnce(&mut StreamState) -> T) -> T {
+        let state = self.take_stream_state();
         let result = {
-            let facts = &mut *facts.borrow_mut();
-            let result = with(facts);
-            (facts.timings.start, facts.start_date) = (Moment::default(), WallTime::default());
-            facts.forget_rules();
+            let state = &mut *state.borrow_mut();
+            let result = with(state);
+            (state.timings.start, state.start_date) = (Moment::default(), WallTime::default());
+            state.forget_rules();
             result
         };
-        self.facts.borrow_mut().push(facts);
+        self.state.borrow_mut().push(state);
         result
     }
 
-    /// Gives facts back, for the next stream.
-    pub fn keep_facts(&self, facts: SharedFacts) {
+    /// Gives state back, for the next stream.
+    pub fn keep_stream_state(&self, state: SharedStreamState) {
         self.requests.set(self.requests.get() + 1);
-        let mut kept = self.facts.borrow_mut();
-        if kept.len() < FACTS_KEPT && Rc::strong_count(&facts) == 1 {
-            if let Ok(mut facts) = facts.try_borrow_mut() {
-                facts.clear();
+        let mut kept = self.state.borrow_mut();
+        if kept.len() < FACTS_KEPT && Rc::strong_count(&state) == 1 {
+            if let Ok(mut state) = state.try_borrow_mut() {
+                state.clear();
             }
-            kept.push(facts);
+            kept.push(state);
         }
     }
 

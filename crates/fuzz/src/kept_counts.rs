@@ -1,16 +1,16 @@
 //! Any bytes as a stats file: no panic, and nothing is read of anybody who is not known.
 
 
-use live::counters::{KeptCounts, Tally};
+use live::counters::{KeptCounts, ObjectCounters};
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {
     let read = KeptCounts::read(data, |_, guid| guid.len() % 2 == 0);
-    let tally = Tally::default();
+    let counters = ObjectCounters::default();
     for kept in read.lines {
         assert!(kept.guid.len() % 2 == 0);
         for (column, value) in kept.values {
-            tally.preset(&column, value, Default::default());
+            counters.preset(&column, value, Default::default());
         }
     }
 }

@@ -19,9 +19,9 @@ use crate::capture::Capture;
 use crate::client::{Asked, Client};
 use crate::details::{Wanted, listening};
 use crate::events::{self, Assembly, Event};
-use crate::facts::Facts;
 use crate::failure::Failure;
 use crate::faults::Fault;
+use crate::handshake_info::HandshakeInfo;
 use crate::limits::Limits;
 use crate::record::{self, Content, Protection, Refused};
 use crate::server::{Choice, Server};
@@ -66,7 +66,7 @@ enum State {
     /// Bytes flow.
     Open(Box<Open>),
     /// It failed, or was never to begin; what was known of it by then.
-    Failed(Option<Box<Facts>>),
+    Failed(Option<Box<HandshakeInfo>>),
 }
 
 enum Peer {
@@ -78,7 +78,7 @@ struct Shaking {
     peer: Peer,
     /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
     seen: usize,
-    facts: Facts,
+    info: HandshakeInfo,
     /// Who tells what was ignored of the client's certificate.
     judge: Option<Arc<OfClients>>,
     /// Whether the secrets of TLS 1.3 are kept.
@@ -102,7 +102,7 @@ struct Open {
     closed: bool,
     /// Bytes of data in a record at most.
     record: u16,
-    facts: Option<Facts>,
+    info: Option<HandshakeInfo>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -139,10 +139,10 @@ impl Connection {
             None => UnbufferedClientConnection::new(config, name),
         };
         let wanted = client.wanted();
-        let facts = Facts { server_name, details: wanted.begin(), ..Facts::default() };
+        let info = HandshakeInfo { server_name, details: wanted.begin(), ..HandshakeInfo::default() };
         let with_secrets = wanted.has(Wanted::SECRETS);
         let shaking =
-            Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None, with_secrets, limits: client.limits() };
+            Shaking { peer: Peer::Server(peer?), seen: 0, info, judge: None, with_secrets, limits: client.limits() };
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -162,8 +162,8 @@ impl Connection {
                 Ok(None) => return Ok(false),
                 Ok(Some(shaking)) => self.state = State::Shaking(Box::new(shaking)),
                 Err(failure) => {
-                    let facts = Facts { failure: Some(Box::new(failure.clone())), ..Facts::default() };
-                    self.state = State::Failed(Some(Box::new(facts)));
+                    let info = HandshakeInfo { failure: Some(Box::new(failure.clone())), ..HandshakeInfo::default() };
+                    self.state = State::Failed(Some(Box::new(info)));
                     return Err(failure);
                 }
             }
@@ -179,19 +179,19 @@ impl Connection {
                 Ok(true)
             }
             Err(failure) => {
-                let facts = shaking.failed(failure.clone());
-                self.state = State::Failed(Some(Box::new(facts)));
+                let info = shaking.failed(failure.clone());
+                self.state = State::Failed(Some(Box::new(info)));
                 Err(failure)
             }
         }
     }
 
     /// What is known of the connection since its handshake; once.
-    pub fn take_facts(&mut self) -> Option<Facts> {
+    pub fn take_handshake_info(&mut self) -> Option<HandshakeInfo> {
         match &mut self.state {
-            State::Open(open) => open.facts.take(),
-            State::Shaking(shaking) => Some(std::mem::take(&mut shaking.facts)),
-            State::Failed(facts) => facts.take().map(|facts| *facts),
+            State::Open(open) => open.info.take(),
+            State::Shaking(shaking) => Some(std::mem::take(&mut shaking.info)),
+            State::Failed(info) => info.take().map(|info| *info),
             _ => None,
         }
     }
@@ -284,10 +284,16 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
     if let Some(details) = &mut details {
         details.note_client(&hello, wanted);
     }
-    let facts =
-        Facts { server_name: name, own: Some(certificate), hello: kept, authorities, details, ..Facts::default() };
+    let info = HandshakeInfo {
+        server_name: name,
+        own: Some(certificate),
+        hello: kept,
+        authorities,
+        details,
+        ..HandshakeInfo::default()
+    };
     let with_secrets = wanted.has(Wanted::SECRETS);
-    Ok(Some(Shaking { peer, seen: 0, facts, judge, with_secrets, limits }))
+    Ok(Some(Shaking { peer, seen: 0, info, judge, with_secrets, limits }))
 }
 
 /// What one call of rustls came to.
@@ -314,12 +320,12 @@ impl Shaking {
             let shown = &mut input.data_mut()[..self.seen];
             let begin = out.len();
             let peer = &mut self.peer;
-            let ((discard, step), fault) = listening(&mut self.facts.details, self.with_secrets, || match peer {
+            let ((discard, step), fault) = listening(&mut self.info.details, self.with_secrets, || match peer {
                 Peer::Client(peer) => step(peer.process_tls_records(shown), out),
                 Peer::Server(peer) => step(peer.process_tls_records(shown), out),
             });
-            self.facts.faults.extend(fault);
-            if let Some(details) = &mut self.facts.details {
+            self.info.faults.extend(fault);
+            if let Some(details) = &mut self.info.details {
                 details.note_record(&out[begin.min(out.len())..]);
             }
             input.consume(discard);
@@ -331,7 +337,7 @@ impl Shaking {
                     let unseen = &input.data()[self.seen..];
                     match record::record_length(unseen)? {
                         Some(length) if unseen.len() >= length => {
-                            if let Some(details) = &mut self.facts.details {
+                            if let Some(details) = &mut self.info.details {
                                 details.note_record(&unseen[..length]);
                             }
                             self.seen += length;
@@ -358,34 +364,34 @@ impl Shaking {
     }
 
     /// What is known of a handshake that has failed.
-    fn failed(&mut self, failure: Failure) -> Facts {
-        let mut facts = std::mem::take(&mut self.facts);
+    fn failed(&mut self, failure: Failure) -> HandshakeInfo {
+        let mut info = std::mem::take(&mut self.info);
         match &self.peer {
-            Peer::Client(peer) => note(peer, &mut facts),
-            Peer::Server(peer) => note(peer, &mut facts),
+            Peer::Client(peer) => note(peer, &mut info),
+            Peer::Server(peer) => note(peer, &mut info),
         }
-        facts.failure = Some(Box::new(failure));
-        facts
+        info.failure = Some(Box::new(failure));
+        info
     }
 
     fn open(self) -> Result<Open, Failure> {
-        let mut facts = self.facts;
+        let mut info = self.info;
         let (ExtractedSecrets { tx, rx }, secrets) = match self.peer {
             Peer::Client(peer) => {
-                note(&peer, &mut facts);
+                note(&peer, &mut info);
                 let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
                 (extracted, Secrets::OfServer(kernel))
             }
             Peer::Server(peer) => {
-                note(&peer, &mut facts);
+                note(&peer, &mut info);
                 let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
                 (extracted, Secrets::OfClient(kernel))
             }
         };
         if let Some(judge) = self.judge {
-            facts.faults = ignored_faults(&judge, &facts.peer);
+            info.faults = ignored_faults(&judge, &info.peer);
         }
-        let is_tls13 = facts.is_tls13();
+        let is_tls13 = info.is_tls13();
         let protection = |(sequence, secrets)| Protection::new(&secrets, sequence, is_tls13).ok_or(Failure::Keys);
         Ok(Open {
             sealing: protection(tx)?,
@@ -398,7 +404,7 @@ impl Shaking {
                 0 => LARGEST as u16,
                 most => most.clamp(SMALLEST_LIMIT, LARGEST as u16),
             },
-            facts: Some(facts),
+            info: Some(info),
         })
     }
 }
@@ -412,13 +418,13 @@ fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
 }
 
 /// Writes down what the handshake has found.
-fn note(common: &rustls::CommonState, facts: &mut Facts) {
-    facts.version = common.protocol_version();
-    facts.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
-    facts.group = common.negotiated_key_exchange_group().map(|group| group.name());
-    facts.alpn = common.alpn_protocol().map(Into::into);
-    facts.resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
-    facts.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
+fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
+    info.version = common.protocol_version();
+    info.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
+    info.group = common.negotiated_key_exchange_group().map(|group| group.name());
+    info.alpn = common.alpn_protocol().map(Into::into);
+    info.resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+    info.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
 }
 
 /// Handles one state of rustls. Returns how many bytes it is done with.

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use rt::net::{Address, BindOptions, ListeningSocket};
 use weir_tools::Outcome;
+use weir_tools::load::counters::Counters;
 use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
 use weir_tools::load::options::{self, Wish};
 use weir_tools::load::plan::Plan;
 use weir_tools::load::show::{Second, Show};
-use weir_tools::load::tally::Tally;
 use weir_tools::origin::certificate::{Kind, Origin, offer};
 use weir_tools::origin::serve::{Listening, Service};
 
@@ -68,11 +68,11 @@ impl Show for Silent {
         Ok(())
     }
 
-    fn second(&mut self, _: &Second, _: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, _: &Second, _: &Counters) -> Result<(), Outcome> {
         Ok(())
     }
 
-    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
         Ok(())
     }
 }
@@ -93,7 +93,7 @@ impl Sink for Direct {
 }
 
 /// Runs `weir load` with these words to its end; what it counted, and the first failure.
-fn load(line: &str) -> (Tally, Option<String>) {
+fn load(line: &str) -> (Counters, Option<String>) {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let Ok(Wish::Run(plan)) = options::parse(&words, &weir_tools::load::target::resolve) else { panic!("{line}") };
     let drive = Drive::new((*plan).clone()).unwrap();

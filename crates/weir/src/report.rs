@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// Connections of a proxy since the start: as a frontend, and as a backend.
 fn totals(shared: &Process, proxy: usize) -> (u64, u64) {
-    let tallies = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
-    let front = tallies().map(|tally| tally.front.connections.get()).sum();
-    (front, tallies().map(|tally| tally.back.sessions.get()).sum())
+    let counters = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
+    let front = counters().map(|counters| counters.front.connections.get()).sum();
+    (front, counters().map(|counters| counters.back.sessions.get()).sum())
 }
 
 /// The logger of this worker.
@@ -57,7 +57,7 @@ fn sentences(shared: &Process, proxy: &Proxy) -> Vec<String> {
             .workers
             .iter()
             .filter_map(|worker| worker.servers.get(server.serial))
-            .map(|tally| tally.sessions.get())
+            .map(|counters| counters.sessions.get())
             .sum();
         let busy = state.counts(Some(server.index)).srv_conn;
         let condition = if up { "UP" } else { "DOWN" };

@@ -11,7 +11,7 @@ use wire::http::{Fields, Framing, Head, Method, Version};
 
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
-use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::flow::{BodyFilter, Discard, Flow, FlowError, Moved, Step, Trailers};
 use crate::found::Found;
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
@@ -311,7 +311,7 @@ impl Answer {
     /// That breaks the chunked coding: the queued head is taken back up to `head` bytes.
     pub fn start(&mut self, plan: &Plan, head: usize) -> Result<(), FlowError> {
         if plan.bare {
-            self.flow.set_passage(Box::new(Discard));
+            self.flow.set_body_filter(Box::new(Discard));
         }
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         let started = self.flow.start(body, plan.source, plan.chunked);
@@ -436,7 +436,7 @@ impl crate::flow::Filtered for Answer {
         self.flow.has_passage()
     }
 
-    fn set_passage(&mut self, passage: Box<dyn Passage>) {
-        self.flow.set_passage(passage);
+    fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>) {
+        self.flow.set_body_filter(filter);
     }
 }

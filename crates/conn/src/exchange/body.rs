@@ -7,7 +7,7 @@ use base::moment::Moment;
 use wire::http::Framing;
 
 use crate::downstream::Downstream;
-use crate::flow::{Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::flow::{BodyFilter, Flow, FlowError, Moved, Step, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
 use crate::upstream::Upstream;
@@ -246,7 +246,7 @@ impl crate::flow::Filtered for RequestBody {
         self.flow.has_passage()
     }
 
-    fn set_passage(&mut self, passage: Box<dyn Passage>) {
-        self.flow.set_passage(passage);
+    fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>) {
+        self.flow.set_body_filter(filter);
     }
 }

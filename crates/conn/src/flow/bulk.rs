@@ -35,7 +35,7 @@ impl Flow {
         moved: &mut Moved,
     ) {
         let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
-        if !waits || self.chunked || self.splicing.is_wanted() || self.record.is_some() || self.sieve.is_some() {
+        if !waits || self.chunked || self.splicing.is_wanted() || self.record.is_some() || self.filter_stage.is_some() {
             return;
         }
         if !matches!(self.source, Source::Length(remaining) if remaining >= BULK) || source.is_quiet() {
@@ -118,7 +118,7 @@ impl Flow {
         let short = read < room && read <= rt::buffer_size();
         let remaining = self.remaining().saturating_sub(read as u64);
         self.large = !self.chunked
-            && self.sieve.is_none()
+            && self.filter_stage.is_none()
             && match self.source {
                 Source::Length(_) => !short && remaining >= BULK,
                 Source::UntilClose => !short || (self.large && !self.faltered),

@@ -70,7 +70,7 @@ impl Flow {
 
     /// Puts the size line before the data and CR LF behind it, unless something stands in its way first.
     pub(super) fn frame_chunk(&mut self) {
-        if self.sieve.is_none() {
+        if self.filter_stage.is_none() {
             self.frame();
         }
     }
@@ -96,8 +96,8 @@ impl Flow {
     /// Ends a sink whose end is told: in chunks, or by whoever takes its trailers.
     pub(super) fn finish_chunks(&mut self, trailers: Option<&Fields>) {
         self.came = trailers.filter(|trailers| !trailers.is_empty()).cloned().map(Box::new);
-        match &mut self.sieve {
-            Some(sieve) => sieve.end(trailers),
+        match &mut self.filter_stage {
+            Some(filter_stage) => filter_stage.end(trailers),
             None => self.end_with(trailers),
         }
     }

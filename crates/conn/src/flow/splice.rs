@@ -84,7 +84,7 @@ impl Flow {
             Source::Chunked(_) => true,
             Source::Unknown | Source::Ended => false,
         };
-        self.splicing.wanted = possible && self.record.is_none() && self.sieve.is_none();
+        self.splicing.wanted = possible && self.record.is_none() && self.filter_stage.is_none();
     }
 
     /// Whether the next bytes go through the pipe, which is taken here if need be. Everything else was written.

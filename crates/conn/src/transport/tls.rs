@@ -11,7 +11,7 @@ use base::BufferPool;
 use base::buffer::Buffer;
 use rt::net::{Hangup, ParkedId, ParkedStream, Stream};
 use tls::connection::{LARGEST, LARGEST_FLIGHT, LARGEST_RECORD, OVERHEAD};
-use tls::{Connection, Facts, Failure, Received};
+use tls::{Connection, Failure, HandshakeInfo, Received};
 
 use super::sealed::{Output, SEAL_SIZE};
 
@@ -106,7 +106,7 @@ pub struct Tls {
     /// Plain bytes of the write that is pending.
     covered: usize,
     /// What the handshake has found.
-    facts: Option<Arc<Facts>>,
+    info: Option<Arc<HandshakeInfo>>,
     /// Something has come at all.
     received: bool,
     /// Our direction ends once everything is out.
@@ -122,7 +122,7 @@ pub struct Tls {
 pub struct ParkedTls {
     parked: ParkedStream,
     connection: Option<Connection>,
-    facts: Option<Arc<Facts>>,
+    info: Option<Arc<HandshakeInfo>>,
     _counted: Counted,
     /// Something was received that nobody has read, or is not out: it cannot be used again.
     spoilt: bool,
@@ -167,9 +167,9 @@ impl Tls {
         Self::over(stream, None, Some(waiting))
     }
 
-    fn again(stream: Stream, connection: Option<Connection>, facts: Option<Arc<Facts>>) -> Self {
+    fn again(stream: Stream, connection: Option<Connection>, info: Option<Arc<HandshakeInfo>>) -> Self {
         let mut tls = Self::over(stream, connection, None);
-        tls.facts = facts;
+        tls.info = info;
         tls
     }
 
@@ -184,7 +184,7 @@ impl Tls {
             behind: 0,
             output: Output::default(),
             covered: 0,
-            facts: None,
+            info: None,
             closing: false,
             ended: false,
             failed: false,
@@ -214,14 +214,14 @@ impl Tls {
                 Ok(true) => {
                     // The end of TLS 1.2 is waited for by the other side.
                     self.output.advance(0);
-                    self.facts = connection.take_facts().map(Arc::new);
+                    self.info = connection.take_handshake_info().map(Arc::new);
                     self.release();
                     return Poll::Ready(Ok(()));
                 }
                 Ok(false) => {}
                 Err(failure) => {
                     self.failed = true;
-                    self.facts = connection.take_facts().map(Arc::new);
+                    self.info = connection.take_handshake_info().map(Arc::new);
                     // Whoever does not take the reason does not hear it.
                     let _ = self.output.try_flush(&mut self.stream, false);
                     return Poll::Ready(Err(Insecure::Handshake(failure)));
@@ -258,8 +258,8 @@ impl Tls {
         }
     }
 
-    pub(super) fn facts(&self) -> Option<&Arc<Facts>> {
-        self.facts.as_ref()
+    pub(super) fn info(&self) -> Option<&Arc<HandshakeInfo>> {
+        self.info.as_ref()
     }
 
     /// Gives an empty buffer back.
@@ -552,8 +552,8 @@ impl Tls {
     pub(super) fn park(mut self) -> Box<ParkedTls> {
         let spoilt = self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
         let connection = self.connection.take();
-        let facts = self.facts.take();
-        Box::new(ParkedTls { parked: self.stream.take().park(), connection, facts, _counted: Counted::new(), spoilt })
+        let info = self.info.take();
+        Box::new(ParkedTls { parked: self.stream.take().park(), connection, info, _counted: Counted::new(), spoilt })
     }
 
     /// The stream, without a word to the peer.
@@ -568,18 +568,18 @@ impl ParkedTls {
     }
 
     pub(super) fn resume(self) -> Option<Tls> {
-        let Self { parked, connection, facts, _counted, spoilt } = self;
+        let Self { parked, connection, info, _counted, spoilt } = self;
         if spoilt {
             return None;
         }
-        parked.resume().map(|stream| Tls::again(stream, connection, facts))
+        parked.resume().map(|stream| Tls::again(stream, connection, info))
     }
 
     pub(super) fn adopt(self) -> Option<Tls> {
-        let Self { parked, connection, facts, _counted, spoilt } = self;
+        let Self { parked, connection, info, _counted, spoilt } = self;
         if spoilt {
             return None;
         }
-        parked.adopt().map(|stream| Tls::again(stream, connection, facts))
+        parked.adopt().map(|stream| Tls::again(stream, connection, info))
     }
 }

@@ -167,8 +167,8 @@ impl Transfer<'_> {
         body: usize,
     ) -> Result<(), FlowError> {
         let case = self.case;
-        if let Some(passage) = case.passage() {
-            self.flow.set_passage(passage);
+        if let Some(filter) = case.filter() {
+            self.flow.set_body_filter(filter);
         }
         self.write_head();
         let used = self.flow.start(early, framing, case.chunked)?;

@@ -4,7 +4,7 @@
 use base::buffer::Buffer;
 use base::moment::Moment;
 use testkit::{Chunked, decode_chunks, encode_chunks, text};
-use weir_conn::flow::{Passage, Passed, body_buffer, forward};
+use weir_conn::flow::{BodyFilter, Passed, body_buffer, forward};
 use wire::http::Framing;
 
 /// How the source's body is framed.
@@ -148,8 +148,8 @@ impl Case {
         }
     }
 
-    pub fn passage(&self) -> Option<Box<dyn Passage>> {
-        (self.filter != Filter::Absent).then(|| Box::new(Acts { filter: self.filter, done: 0 }) as Box<dyn Passage>)
+    pub fn filter(&self) -> Option<Box<dyn BodyFilter>> {
+        (self.filter != Filter::Absent).then(|| Box::new(Acts { filter: self.filter, done: 0 }) as Box<dyn BodyFilter>)
     }
 }
 
@@ -165,7 +165,7 @@ struct Acts {
     done: usize,
 }
 
-impl Passage for Acts {
+impl BodyFilter for Acts {
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
         assert!(output.is_empty(), "the output of a pass is empty");
         match self.filter {

@@ -72,8 +72,8 @@ pub async fn run(case: Case) {
 async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Transport)) -> Seen {
     let sent = case.sent();
     let (mut flow, mut moved) = (Flow::idle(), Moved::default());
-    if let Some(passage) = case.passage() {
-        flow.set_passage(passage);
+    if let Some(filter) = case.filter() {
+        flow.set_body_filter(filter);
     }
     let mut input = body_buffer();
     assert!(input.push(&sent.bytes[..early]));

@@ -4,11 +4,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::facts::Cause;
 use engine::generation::Generation;
 use engine::service::registry::PageRequest;
 use engine::service::shutting::shut_sessions;
 use engine::service::transitions::{force, set_admin};
+use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};
 use live::health::Operation;
 use live::{Admin, Checker};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use live::counters::{Count, Http2Tally, Peak, ProtocolCounter, Rate, Sum, Tally};
+use live::counters::{Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
 use live::health::{Health, Operation};
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
@@ -85,11 +85,11 @@ impl<'a> Object<'a> {
         counts_servers: bool,
     ) -> Self {
         let index = proxy.index;
-        let sum = worker.process.counters.of(|tallies| match kind {
-            Kind::Frontend => &tallies.proxies[index].front,
-            Kind::Backend => &tallies.proxies[index].back,
-            Kind::Listener(bind) => &tallies.proxies[index].binds[bind.index],
-            Kind::Server(server) => &tallies.servers[server.serial],
+        let sum = worker.process.counters.of(|counters| match kind {
+            Kind::Frontend => &counters.proxies[index].front,
+            Kind::Backend => &counters.proxies[index].back,
+            Kind::Listener(bind) => &counters.proxies[index].binds[bind.index],
+            Kind::Server(server) => &counters.servers[server.serial],
         });
         Self { worker, program, proxy, kind, now: rt::now(), counts_servers, sum }
     }
@@ -129,16 +129,16 @@ impl<'a> Object<'a> {
         Value::U32(value)
     }
 
-    pub(crate) fn count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {
         Value::U64(self.sum.count(of))
     }
 
     /// A count of what HTTP does, 0 in TCP mode.
-    pub(crate) fn http_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn http_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.sum.count(of) } else { 0 })
     }
 
-    pub(crate) fn tcp_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+    pub(crate) fn tcp_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {
         Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
     }
 
@@ -149,11 +149,11 @@ impl<'a> Object<'a> {
     }
 
     /// A count of HTTP/2 on the object's side; 0 in TCP mode.
-    pub(super) fn http2(&self, of: impl Fn(&Http2Tally) -> &Count) -> Value {
+    pub(super) fn http2(&self, of: impl Fn(&Http2Counters) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.http2_count(of) } else { 0 })
     }
 
-    fn http2_count(&self, of: impl Fn(&Http2Tally) -> &Count) -> u64 {
+    fn http2_count(&self, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
         let front = !matches!(self.kind, Kind::Backend | Kind::Server(_));
         self.worker.process.counters.http2(self.proxy.index, front, of)
     }
@@ -165,18 +165,18 @@ impl<'a> Object<'a> {
             Kind::Backend => {
                 // Requests of HTTP/2 are no connections, and connections of HTTP/2 are none of HTTP/1.
                 let all: u64 = self.servers().map(|server| self.links(server)).sum();
-                let streams = self.http2_count(|tally| &tally.open_streams);
+                let streams = self.http2_count(|counters| &counters.open_streams);
                 all.saturating_sub(streams).saturating_sub(self.idle_http2())
             }
-            _ => u64::from(self.current()).saturating_sub(self.http2_count(|tally| &tally.open_connections)),
+            _ => u64::from(self.current()).saturating_sub(self.http2_count(|counters| &counters.open_connections)),
         };
         Value::U64(open)
     }
 
     /// Connections of HTTP/2 to servers on which no request is under way, at least so many.
     fn idle_http2(&self) -> u64 {
-        let streams = self.http2_count(|tally| &tally.open_streams);
-        self.http2_count(|tally| &tally.open_connections).saturating_sub(streams)
+        let streams = self.http2_count(|counters| &counters.open_streams);
+        self.http2_count(|counters| &counters.open_connections).saturating_sub(streams)
     }
 
     /// Connections to a server, those in use and idle ones.
@@ -186,27 +186,29 @@ impl<'a> Object<'a> {
     }
 
     /// What a frontend calls a request, a backend a session.
-    pub(crate) fn streams<'t>(&self, tally: &'t Tally) -> &'t Count {
-        if matches!(self.kind, Kind::Frontend) { &tally.requests } else { &tally.sessions }
+    pub(crate) fn streams<'t>(&self, counters: &'t ObjectCounters) -> &'t Count {
+        if matches!(self.kind, Kind::Frontend) { &counters.requests } else { &counters.sessions }
     }
 
     /// Requests of a backend are its sessions, those of a server its answers.
     pub(crate) fn requests(&self) -> Value {
         match self.kind {
-            Kind::Server(_) => Value::U64((0..6).map(|class| self.sum.count(|tally| &tally.answers[class])).sum()),
-            _ => self.count(|tally| self.streams(tally)),
+            Kind::Server(_) => {
+                Value::U64((0..6).map(|class| self.sum.count(|counters| &counters.answers[class])).sum())
+            }
+            _ => self.count(|counters| self.streams(counters)),
         }
     }
 
-    pub(crate) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
+    pub(crate) fn peak(&self, of: impl Fn(&ObjectCounters) -> &Peak) -> Value {
         Value::count(if self.counts_maxima() { self.sum.peak(of) } else { 0 })
     }
 
-    pub(crate) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
+    pub(crate) fn rate(&self, of: impl Fn(&ObjectCounters) -> &Rate) -> Value {
         Value::count(self.sum.rate(self.now, of) as u64)
     }
 
-    pub(crate) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
+    pub(crate) fn most(&self, of: impl Fn(&ObjectCounters) -> &Rate + Clone) -> Value {
         Value::count(if self.counts_maxima() { self.sum.most(self.now, of) } else { 0 })
     }
 

@@ -113,7 +113,7 @@ pub(super) fn check<'a>(
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
     let course = Course::new((worker, generation), proxy, server, interval)?;
     // A check is a session of its own, as in HAProxy.
-    worker.tallies().process.connections.increment();
+    worker.counters().process.connections.increment();
     Some(Box::pin(course.run()))
 }
 
@@ -179,7 +179,7 @@ impl<'a> Course<'a> {
     /// Counts for the protocol of the backend, which is HTTP/1 where the check speaks it.
     pub(super) fn count(&self, of: fn(&ProtocolCounts) -> &Count, events: usize) {
         if self.check.is_http {
-            of(&self.worker.tallies().proxies[self.proxy.index].back.protocol).add(events as u64);
+            of(&self.worker.counters().proxies[self.proxy.index].back.protocol).add(events as u64);
         }
     }
 

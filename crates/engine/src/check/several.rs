@@ -27,8 +27,8 @@ impl Course<'_> {
 
     /// A connection stands: it goes on in HTTP/2 where that is what it speaks.
     pub(super) fn choose_protocol(&mut self, connect: &Connect) {
-        let facts = self.stream.as_ref().and_then(|stream| stream.tls_facts());
-        let agreed = facts.and_then(|facts| facts.alpn.as_deref()) == Some(b"h2");
+        let state = self.stream.as_ref().and_then(|stream| stream.handshake_info());
+        let agreed = state.and_then(|state| state.alpn.as_deref()) == Some(b"h2");
         let speaks = self.protocol(connect).map_or(agreed, |protocol| protocol == MuxProtocol::Http2);
         if !self.check.is_http || !speaks {
             return;

@@ -12,10 +12,10 @@ use policy::resolve::Failure;
 
 use super::Section;
 use super::followed::{Followed, Member};
-use crate::facts::Cause as Ending;
 use crate::service::transitions::Cause;
 use crate::service::{shutting, transitions};
 use crate::stream::persistence::follow_address;
+use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 
 /// Where a server is in the program.

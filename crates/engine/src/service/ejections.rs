@@ -7,25 +7,25 @@ use config::spec::LogLevel;
 use live::{Ejection, Reason, Seen};
 use policy::program::{Proxy, Server};
 
-use crate::facts::{Cause, Facts, Outcome};
+use crate::stream_state::{Cause, Outcome, StreamState};
 use crate::worker::Worker;
 
 use super::warm_up;
 
 /// What an answer shows of the server that gave it: how long it took to begin, and whether its status says that the server
 /// failed.
-pub fn of_answer(facts: &Facts) -> Seen {
+pub fn of_answer(state: &StreamState) -> Seen {
     // That a server does not know a method or a version is no failure of its own.
-    let failed = matches!(facts.status, 500 | 502..=504 | 506..=599);
-    Seen { took: took(facts), failed }
+    let failed = matches!(state.status, 500 | 502..=504 | 506..=599);
+    Seen { took: took(state), failed }
 }
 
 /// How long the server that answered took to begin its answer.
-pub fn took(facts: &Facts) -> Option<Duration> {
+pub fn took(state: &StreamState) -> Option<Duration> {
     // What an attempt elsewhere took is not this server's doing.
-    let is_second = facts.attempts.retries > 0 || facts.attempts.hedge_won;
-    let begun = if is_second { facts.timings.connected } else { facts.timings.queued };
-    begun.zip(facts.timings.response).map(|(begun, answered)| answered.saturating_since(begun))
+    let is_second = state.attempts.retries > 0 || state.attempts.hedge_won;
+    let begun = if is_second { state.timings.connected } else { state.timings.queued };
+    begun.zip(state.timings.response).map(|(begun, answered)| answered.saturating_since(begun))
 }
 
 /// A failure without an answer.
@@ -45,10 +45,10 @@ pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce(
 }
 
 fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Seen) {
-    let state = &worker.process.live.proxies[proxy.index];
-    let Some(ejection) = state.heed(server, seen, rt::now()) else { return };
+    let proxy_state = &worker.process.live.proxies[proxy.index];
+    let Some(ejection) = proxy_state.heed(server, seen, rt::now()) else { return };
     if let Some(server) = proxy.server(server) {
-        let text = sentence(proxy, server, &ejection, state.queued(None).0);
+        let text = sentence(proxy, server, &ejection, proxy_state.queued(None).0);
         worker.announce(proxy.index, LogLevel::Alert, &text);
     }
     rt::spawn(rt::Class::Normal, rt::NO_TAG, come_back(proxy.index, server, ejection));
@@ -75,8 +75,8 @@ fn sentence(proxy: &Proxy, server: &Server, ejection: &Ejection, waiting: u32) -
 async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     rt::sleep_until(ejection.until).await;
     let Some(worker) = rt::local::<Worker>() else { return };
-    let state = &worker.process.live.proxies[proxy];
-    if !state.end_ejection(server, ejection.until, rt::now()) {
+    let proxy_state = &worker.process.live.proxies[proxy];
+    if !proxy_state.end_ejection(server, ejection.until, rt::now()) {
         return;
     }
     let generation = worker.generation();
@@ -85,5 +85,5 @@ async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
         let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
         worker.announce(proxy, LogLevel::Notice, &text);
     }
-    warm_up::watch(std::sync::Arc::clone(state));
+    warm_up::watch(std::sync::Arc::clone(proxy_state));
 }

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use crate::facts::Cause;
 use crate::stream::task::StreamTask;
+use crate::stream_state::Cause;
 use crate::worker::{Process, Worker};
 
 /// Sessions that a worker looks at before others get their turn.
@@ -28,9 +28,9 @@ pub async fn shut_sessions(shared: &Process, at: (usize, usize), why: Cause) {
 fn kill_some(worker: &Rc<Worker>, (backend, server): (usize, usize), why: Cause, from: Option<u64>) -> Option<u64> {
     let sessions = worker.tasks_behind(from, BATCH);
     let is_there = |session: &StreamTask| {
-        let facts = session.current();
-        let facts = facts.as_ref().and_then(|facts| facts.try_borrow().ok());
-        facts.is_some_and(|facts| facts.backend == Some(backend) && facts.server == Some(server))
+        let state = session.current();
+        let state = state.as_ref().and_then(|state| state.try_borrow().ok());
+        state.is_some_and(|state| state.backend == Some(backend) && state.server == Some(server))
     };
     for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
         session.kill(why);

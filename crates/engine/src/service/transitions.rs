@@ -13,7 +13,7 @@ use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
 use super::{mail, shutting, warm_up};
-use crate::facts::Cause as Ending;
+use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
 

@@ -4,9 +4,9 @@ use conn::h1::prepared;
 use expression::sample::Direction;
 use policy::rule::{Answer, Body, Final, Redirect, Reply};
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::page;
+use crate::stream_state::{Cause, Outcome, Phase};
 
 /// What a rule makes of a message.
 pub struct Ending<'r> {
@@ -78,7 +78,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         let denied = cause == Cause::Proxy;
         Ending { outcome: Outcome::new(cause, phase), status, text, manner, denied, failed: false, challenged: false }
     };
-    view.facts.exhausted.set(false);
+    view.state.exhausted.set(false);
     let ending = match ended {
         Final::Allow | Final::SwitchMode(_) => answered(Cause::Normal, 200, None, Manner::Prompt),
         Final::Deny(answer) => {
@@ -99,7 +99,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Reject | Final::Close => answered(Cause::Proxy, 0, None, Manner::Never),
         Final::SilentDrop(hops) => Ending::silent(*hops),
         Final::Challenge(realm) => {
-            let proxied = view.session.proxy().http.asks_as_proxy(&view.facts.request);
+            let proxied = view.session.proxy().http.asks_as_proxy(&view.state.request);
             let status = if proxied { 407 } else { 401 };
             let text = prepared::challenge(&page::of(view.session, view, status).text, realm, proxied);
             Ending { challenged: true, ..answered(Cause::Local, status, Some(Reply::new(text)), Manner::Prompt) }
@@ -111,7 +111,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Exhausted => Ending::exhausted(view),
     };
     // To put the answer together may have cost too much as well.
-    if view.facts.exhausted.get() { Ending::exhausted(view) } else { ending }
+    if view.state.exhausted.get() { Ending::exhausted(view) } else { ending }
 }
 
 /// Bytes of the longest text that may be put together.

@@ -132,7 +132,7 @@ impl Request<'_> {
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
         let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
-        let orders = self.facts.borrow().orders.get();
+        let orders = self.state.borrow().orders.get();
         let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
         let sni = tls.and_then(|tls| self.evaluate_sni(tls.sni.as_ref()?));
         let mut name = Vec::new();
@@ -175,8 +175,8 @@ impl Request<'_> {
 
     /// `pool-conn-name`: what the connection of this request is called. False: nothing.
     fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
-        let facts = self.facts.borrow();
-        EvalContext::request(self.session, &facts).lend(|context| {
+        let state = self.state.borrow();
+        EvalContext::request(self.session, &state).lend(|context| {
             let text = named.evaluate(context).and_then(|value| context.as_text(value));
             text.map(|text| name.extend_from_slice(text)).is_some()
         })
@@ -195,7 +195,7 @@ impl Request<'_> {
         if !ip.is_unspecified() && matches!(port, ServerPort::Exact(_)) {
             return None;
         }
-        let destination = self.facts.borrow().destination(self.session);
+        let destination = self.state.borrow().destination(self.session);
         let ip = if ip.is_unspecified() { destination.map_or(*ip, |client| client.ip()) } else { *ip };
         let port = match *port {
             ServerPort::Exact(port) => port,
@@ -221,13 +221,13 @@ impl Request<'_> {
     /// The address that `usesrc` shows; none where the client or its request has none.
     fn presented(&self, source: &Source) -> Option<SocketAddr> {
         match source.presented.as_ref()? {
-            Presented::Client => self.facts.borrow().client(self.session),
+            Presented::Client => self.state.borrow().client(self.session),
             Presented::ClientIp => {
-                self.facts.borrow().client(self.session).map(|client| SocketAddr::new(client.ip(), 0))
+                self.state.borrow().client(self.session).map(|client| SocketAddr::new(client.ip(), 0))
             }
             Presented::Address(address) => Some(*address),
             Presented::Header { name, occurrence } => {
-                let ip = nth_address(&self.facts.borrow().request, name, *occurrence)?;
+                let ip = nth_address(&self.state.borrow().request, name, *occurrence)?;
                 Some(SocketAddr::new(ip, 0))
             }
         }
@@ -253,7 +253,7 @@ impl Request<'_> {
             Err(over) => return over,
         };
         let Launched { mut connecting, destination, pool_key, header_at, generation, sni } = launched;
-        let own = self.facts.borrow().orders.get().timeouts;
+        let own = self.state.borrow().orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => stream,
@@ -312,7 +312,9 @@ impl Request<'_> {
         stream.begin_tls(&[]);
         let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| stream.poll_handshake(cx))).await;
         let handshake = match &shaken {
-            Waited::Done(Ok(())) => Handshake::Made { resumed: stream.tls_facts().is_some_and(|facts| facts.resumed) },
+            Waited::Done(Ok(())) => {
+                Handshake::Made { resumed: stream.handshake_info().is_some_and(|state| state.resumed) }
+            }
             _ => Handshake::Failed,
         };
         metrics::server_handshake(&self.session.worker, self.proxy, server, handshake);
@@ -323,7 +325,7 @@ impl Request<'_> {
             }
             Waited::Done(Err(insecure)) => {
                 self.note_error(tls_error(&insecure).0);
-                self.facts.borrow_mut().attempts.server_tls = stream.tls_facts().cloned();
+                self.state.borrow_mut().attempts.server_tls = stream.handshake_info().cloned();
                 Attempt::Refused
             }
             Waited::Expired => {
@@ -336,7 +338,7 @@ impl Request<'_> {
 
     /// Remembers what went wrong with an attempt.
     fn note_error(&self, error: ConnectionError) {
-        self.facts.borrow_mut().attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
+        self.state.borrow_mut().attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
     }
 
     /// Starts to connect, from the first port of the source's range that can be had.
@@ -396,7 +398,7 @@ impl Request<'_> {
         if server.connecting.namespace == Some(Namespace::Told) {
             options.to_mut().namespace = self.namespace().map(|(_, namespace)| Arc::clone(namespace));
         }
-        let orders = self.facts.borrow().orders.get();
+        let orders = self.state.borrow().orders.get();
         if orders.marks_server() {
             let options = options.to_mut();
             options.mark = orders.server_mark.or(options.mark);

@@ -10,7 +10,7 @@ use conn::h1::{BodyEnd, UnreadBody};
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::metrics;
-use crate::worker::SharedFacts;
+use crate::worker::SharedStreamState;
 
 /// Starts the body's flow, see [`RequestBody::start`]. Bytes that came with the head are counted, unless they were.
 ///
@@ -19,16 +19,16 @@ use crate::worker::SharedFacts;
 pub fn start(
     body: UnreadBody,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<RequestBody, FlowError> {
     let (mut body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
     // A filter may have changed how long it is.
-    body.go_on_as(facts.borrow().request.framing);
+    body.go_on_as(state.borrow().request.framing);
     if came > 0 {
-        let facts = &mut *facts.borrow_mut();
-        facts.bytes.bytes_in += (came as u64).saturating_sub(facts.early_body);
+        let state = &mut *state.borrow_mut();
+        state.bytes.bytes_in += (came as u64).saturating_sub(state.early_body);
     }
     Ok(body)
 }

@@ -8,24 +8,29 @@ use conn::h1::{Coming, prepared};
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
-/// Waits for the body of the request in `facts`. `proxy` is who asks for that: its `timeout http-request` counts, from
+/// Waits for the body of the request in `state`. `proxy` is who asks for that: its `timeout http-request` counts, from
 /// the moment from which the head's counted.
 ///
 /// # Errors
 /// The body does not come, or is none.
-pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
+pub async fn wait(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    proxy: &Proxy,
+) -> Result<(), Failure> {
     let deadline = {
-        let known = facts.borrow();
+        let known = state.borrow();
         let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
         proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
     };
-    wait_until(session, client, facts, deadline, (0, None)).await
+    wait_until(session, client, state, deadline, (0, None)).await
 }
 
 /// The same until a moment; `least` bytes of it, where that is not 0, are enough. With `large` a body that fits into no
@@ -36,11 +41,11 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, p
 pub async fn wait_until(
     session: &Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     deadline: Option<Moment>,
     (least, mut large): (u64, Option<usize>),
 ) -> Result<(), Failure> {
-    let framing = facts.borrow().request.framing;
+    let framing = state.borrow().request.framing;
     let framing = client.conn.behind().framing_of(framing);
     if framing == Framing::UntilClose && client.conn.is_connection() {
         return Ok(());
@@ -51,17 +56,17 @@ pub async fn wait_until(
         return Ok(());
     }
     client.conn.begin_buffering();
-    if !invite(session, client, facts).await {
+    if !invite(session, client, state).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
     client.timer.arm(deadline);
-    let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut coming, &mut large)).await;
-    let mut facts = facts.borrow_mut();
+    let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &mut large)).await;
+    let mut state = state.borrow_mut();
     match result {
         Ok(()) | Err(Failure { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
-            facts.timings.request = Some(rt::now());
+            state.timings.request = Some(rt::now());
         }
-        Err(_) => facts.timings.request = None,
+        Err(_) => state.timings.request = None,
     }
     result
 }
@@ -69,7 +74,7 @@ pub async fn wait_until(
 fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     coming: &mut Coming,
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
@@ -81,9 +86,9 @@ fn poll(
             Poll::Ready(Ok(None)) if client.conn.grow(large) => {}
             Poll::Ready(Ok(None)) => return Poll::Ready(Ok(())),
             Poll::Ready(Ok(Some(read))) if read > 0 => {
-                let facts = &mut *facts.borrow_mut();
-                facts.bytes.bytes_in += read as u64;
-                facts.early_body += read as u64;
+                let state = &mut *state.borrow_mut();
+                state.bytes.bytes_in += read as u64;
+                state.early_body += read as u64;
                 if coming.take(&client.conn.received()[before..]).is_err() {
                     return missing(Cause::Proxy, 400, false);
                 }
@@ -106,9 +111,9 @@ fn poll(
 
 /// A client that waits to be asked for its body is asked: a proxy that buffers cannot leave that to the server. False: it is
 /// gone.
-async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> bool {
+async fn invite(session: &Session, client: &mut Client, state: &SharedStreamState) -> bool {
     {
-        let request = &mut facts.borrow_mut().request;
+        let request = &mut state.borrow_mut().request;
         if !request.expect_continue || request.version() != Version::Http11 || client.conn.has_received() {
             return true;
         }

@@ -1,4 +1,4 @@
-//! The end of a stream: its facts become a log line, and are given back. Must never wait.
+//! The end of a stream: its state become a log line, and are given back. Must never wait.
 
 use base::moment::WallTime;
 use config::spec::{LogStep, Mode};
@@ -6,16 +6,16 @@ use expression::capture::{CapturePlan, Kept};
 use expression::record::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 
-use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::{metrics, observing, persistence, tracking};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::SharedStreamState;
 
 /// Ends a stream.
-pub fn conclude(session: &Session, facts: SharedFacts) {
-    if let Ok(mut known) = facts.try_borrow_mut() {
+pub fn conclude(session: &Session, state: SharedStreamState) {
+    if let Ok(mut known) = state.try_borrow_mut() {
         metrics::stream(session, &mut known);
         observing::end(session, &known);
         if session.worker.logger.has_expressions(session.frontend) {
@@ -25,7 +25,7 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
         }
     }
     if session.is_logged()
-        && let Ok(known) = facts.try_borrow()
+        && let Ok(known) = state.try_borrow()
         && !known.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
         && session
@@ -36,7 +36,7 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
     {
         log(session, &known, Origin::Close);
     }
-    session.end(facts);
+    session.end(state);
 }
 
 /// A request of a client with several streams became no stream: writes its line (`tune.h2.log-errors`).
@@ -48,14 +48,14 @@ pub fn log_malformed(session: &Session) {
         return;
     }
     learn_destination(session);
-    let facts = session.worker.take_facts();
-    if let Ok(mut known) = facts.try_borrow_mut() {
+    let state = session.worker.take_stream_state();
+    if let Ok(mut known) = state.try_borrow_mut() {
         let (now, date) = (rt::now(), rt::wall());
         (known.timings.start, known.start_date) = (now, date);
         (known.outcome, known.status) = (Outcome::new(Cause::Proxy, Phase::Request), 0);
         log(session, &known, Origin::SessionError);
     }
-    session.worker.keep_facts(facts);
+    session.worker.keep_stream_state(state);
 }
 
 /// Asks where the client has connected to, if lines tell it.
@@ -68,7 +68,7 @@ pub fn learn_destination(session: &Session) {
 /// A step of a stream was made: writes a line if `log-steps` wants one there, or if the format's line is due. That of the
 /// default format is, once the request is known; others whose formats tell nothing of the stream's end, or with `option
 /// logasap`, once the connection to the server stands (TCP) or the answer's head is there (HTTP).
-pub fn log_step(session: &Session, facts: &SharedFacts, origin: Origin) {
+pub fn log_step(session: &Session, state: &SharedStreamState, origin: Origin) {
     if !session.is_logged() {
         return;
     }
@@ -81,21 +81,21 @@ pub fn log_step(session: &Session, facts: &SharedFacts, origin: Origin) {
         None if due(session.proxy().mode, origin) != Some(logger.moment(frontend)) => return,
         _ => {}
     }
-    let mut facts = facts.borrow_mut();
-    if !facts.logged {
-        log(session, &facts, origin);
-        facts.logged = steps.is_none();
+    let mut state = state.borrow_mut();
+    if !state.logged {
+        log(session, &state, origin);
+        state.logged = steps.is_none();
     }
 }
 
 /// The answer's head is about to go to the client: a line that is due with it counts these bytes.
-pub fn log_answer(session: &Session, facts: &SharedFacts, head: usize) {
+pub fn log_answer(session: &Session, state: &SharedStreamState, head: usize) {
     if !session.is_logged() {
         return;
     }
-    facts.borrow_mut().bytes.bytes_out += head as u64;
-    log_step(session, facts, Origin::Response);
-    facts.borrow_mut().bytes.bytes_out -= head as u64;
+    state.borrow_mut().bytes.bytes_out += head as u64;
+    log_step(session, state, Origin::Response);
+    state.borrow_mut().bytes.bytes_out -= head as u64;
 }
 
 /// What is due at a step without `log-steps`.
@@ -109,12 +109,12 @@ fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
 
 /// A rule wants a line now, by its own profile if it has one (`do-log`).
 pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
-    let EvalContext { session, facts, .. } = view;
+    let EvalContext { session, state, .. } = view;
     if !session.is_logged() {
         return;
     }
     let (logger, frontend) = (&session.worker.logger, session.frontend);
-    let level = match facts.orders.get().log_level {
+    let level = match state.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,
         None => None,
@@ -124,12 +124,12 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
     }
     learn_destination(session);
     let before_stream = matches!(step, LogStep::TcpRequestConnection | LogStep::TcpRequestSession);
-    with_record(session, facts, |record| {
+    with_record(session, state, |record| {
         let mut record = Record { origin: Origin::Rule(step), ..*record };
         if before_stream {
             (record.status, record.termination) = (0, *b"PR--");
-        } else if facts.status < 0 {
-            record.status = facts.server_status.map_or(record.status, i32::from);
+        } else if state.status < 0 {
+            record.status = state.server_status.map_or(record.status, i32::from);
         }
         if step == LogStep::TcpRequestContent {
             record.method = b"";
@@ -141,39 +141,39 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
 }
 
 /// Whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
-fn verdict(session: &Session, facts: &Facts) -> Verdict {
+fn verdict(session: &Session, state: &StreamState) -> Verdict {
     let http = session.proxy().mode == Mode::Http;
     // What a rule has refused before it was known as a request was no invalid one.
-    if http && !facts.has_request && !facts.denied {
+    if http && !state.has_request && !state.denied {
         return Verdict::Invalid;
     }
-    if is_normal(session, facts) { Verdict::Normal } else { Verdict::Failed }
+    if is_normal(session, state) { Verdict::Normal } else { Verdict::Failed }
 }
 
 /// Whether nothing went wrong with a stream so far.
-pub fn is_normal(session: &Session, facts: &Facts) -> bool {
-    let ended_well = matches!(facts.outcome.cause, Cause::Normal | Cause::Local);
-    let is_error = session.is_http() && facts.status >= 500;
-    ended_well && facts.attempts.retries == 0 && !facts.attempts.redispatched && !is_error
+pub fn is_normal(session: &Session, state: &StreamState) -> bool {
+    let ended_well = matches!(state.outcome.cause, Cause::Normal | Cause::Local);
+    let is_error = session.is_http() && state.status >= 500;
+    ended_well && state.attempts.retries == 0 && !state.attempts.redispatched && !is_error
 }
 
 /// A connection on which nothing was transferred (`option dontlognull`).
-fn is_null(facts: &Facts) -> bool {
-    facts.bytes.bytes_in == 0 && facts.bytes.bytes_out == 0 && facts.timings.first_byte.is_none()
+fn is_null(state: &StreamState) -> bool {
+    state.bytes.bytes_in == 0 && state.bytes.bytes_out == 0 && state.timings.first_byte.is_none()
 }
 
-fn log(session: &Session, facts: &Facts, origin: Origin) {
-    let level = match facts.orders.get().log_level {
+fn log(session: &Session, state: &StreamState, origin: Origin) {
+    let level = match state.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,
         None => None,
     };
-    let (logger, frontend, verdict) = (&session.worker.logger, session.frontend, verdict(session, facts));
+    let (logger, frontend, verdict) = (&session.worker.logger, session.frontend, verdict(session, state));
     if verdict != Verdict::Invalid && logger.tells_identifier(frontend) {
-        let _ = EvalContext::log(session, facts).unique_id();
+        let _ = EvalContext::log(session, state).unique_id();
     }
     let origin = if verdict == Verdict::Invalid { Origin::SessionError } else { origin };
-    with_record(session, facts, |record| {
+    with_record(session, state, |record| {
         let mut record = Record { origin, ..*record };
         match origin {
             // Nothing is known of the request there.
@@ -192,7 +192,7 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
         }
         let shown = Shown { level, ..Shown::default() };
         if logger.has_expressions(frontend) {
-            EvalContext::log(session, facts).lend(|context| {
+            EvalContext::log(session, state).lend(|context| {
                 logger.traffic(frontend, verdict, &record, Shown { context: Some(context), ..shown });
             });
         } else {
@@ -202,64 +202,64 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
 }
 
 /// What a log format would tell of the stream at this moment.
-pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Record<'_>)) {
+pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOnce(&Record<'_>)) {
     let worker = &session.worker;
     let proxy = session.proxy();
-    let backend = facts.backend.map(|index| session.proxy_at(index));
+    let backend = state.backend.map(|index| session.proxy_at(index));
     // A denied request has no server, nor one that its client left unfinished; what is shown is the one that its cookie
     // leads to.
-    let unfinished = facts.outcome.cause == Cause::Client && facts.outcome.phase == Phase::Request;
-    let shown = facts.server.or_else(|| facts.persistence.server.filter(|_| facts.denied || unfinished));
+    let unfinished = state.outcome.cause == Cause::Client && state.outcome.phase == Phase::Request;
+    let shown = state.server.or_else(|| state.persistence.server.filter(|_| state.denied || unfinished));
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.process.live;
-    let counts = facts.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
+    let counts = state.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(state.server)));
     let counts = counts.unwrap_or_default();
     let client =
-        facts.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
-    let captures = facts.captures.borrow();
+        state.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
+    let captures = state.captures.borrow();
     // What was no request has none.
-    let shows_captures = facts.has_request || proxy.mode != Mode::Http;
+    let shows_captures = state.has_request || proxy.mode != Mode::Http;
     let request_captures =
         if shows_captures { padded(&captures.request, proxy, |plan| plan.request.len()) } else { Vec::new() };
     let response_captures = padded(&captures.response, proxy, |plan| plan.response.len());
     let (method, target) = match &captures.line {
         Some((method, target)) => (&**method, &**target),
-        None => (facts.request.method(), facts.request.target()),
+        None => (state.request.method(), state.request.target()),
     };
-    let [cause, phase] = facts.outcome.letters();
-    let own = || Some(proxy).filter(|_| facts.has_request);
-    let [presented, returned] = persistence::letters(backend.or_else(own), &facts.persistence);
+    let [cause, phase] = state.outcome.letters();
+    let own = || Some(proxy).filter(|_| state.has_request);
+    let [presented, returned] = persistence::letters(backend.or_else(own), &state.persistence);
     let record = Record {
         client,
-        destination: facts.known_destination(session).map_or(Endpoint::Absent, Endpoint::Inet),
+        destination: state.known_destination(session).map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &proxy.name,
         tls_frontend: session.is_secure(),
         tls_cipher: session.tls().and_then(|own| Some(tls::provider::suite_name(own.suite?))),
-        tls_version: session.tls().and_then(tls::Facts::version_name),
-        backend_source: facts.attempts.backend_source,
-        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, facts, server)),
+        tls_version: session.tls().and_then(tls::HandshakeInfo::version_name),
+        backend_source: state.attempts.backend_source,
+        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, state, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
-        server: server.map_or(facts.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
-        request_date: request_date(facts),
-        timers: facts.timings.timers(rt::now()),
-        status: facts.status,
-        bytes_to_client: facts.bytes.bytes_out,
-        bytes_from_client: facts.bytes.bytes_in,
+        server: server.map_or(state.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
+        request_date: request_date(state),
+        timers: state.timings.timers(rt::now()),
+        status: state.status,
+        bytes_to_client: state.bytes.bytes_out,
+        bytes_from_client: state.bytes.bytes_in,
         termination: [cause, phase, presented, returned],
-        method: if facts.has_request { method } else { b"" },
-        target: if facts.has_request { target } else { b"" },
-        version: facts.request.version_text(),
+        method: if state.has_request { method } else { b"" },
+        target: if state.has_request { target } else { b"" },
+        version: state.request.version_text(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
         beconn: counts.beconn,
         srv_conn: counts.srv_conn,
-        unique_id: facts.unique_id.get().map(|name| &**name),
-        request_counter: facts.number,
-        retries: facts.attempts.retries,
-        redispatched: facts.attempts.redispatched,
-        server_queue: facts.attempts.server_queue,
-        backend_queue: facts.attempts.backend_queue,
+        unique_id: state.unique_id.get().map(|name| &**name),
+        request_counter: state.number,
+        retries: state.attempts.retries,
+        redispatched: state.attempts.redispatched,
+        server_queue: state.attempts.server_queue,
+        backend_queue: state.attempts.backend_queue,
         request_captures: &request_captures,
         response_captures: &response_captures,
         request_cookie: captures.cookie.get(),
@@ -276,10 +276,10 @@ fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) 
 }
 
 /// Where the server is.
-fn server_address(session: &Session, facts: &Facts, server: &Server) -> Endpoint {
+fn server_address(session: &Session, state: &StreamState, server: &Server) -> Endpoint {
     match &*session.worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => {
-            let destination = facts.known_destination(session).map_or(0, |address| address.port());
+            let destination = state.known_destination(session).map_or(0, |address| address.port());
             Endpoint::Inet((*ip, port.resolve(destination)).into())
         }
         ServerAddress::Unix(_)
@@ -290,9 +290,9 @@ fn server_address(session: &Session, facts: &Facts, server: &Server) -> Endpoint
 }
 
 /// When the request's first byte came; the start where none did.
-fn request_date(facts: &Facts) -> WallTime {
-    match facts.timings.first_byte {
-        Some(first) => facts.start_date.saturating_add(first.saturating_since(facts.timings.start)),
-        None => facts.start_date,
+fn request_date(state: &StreamState) -> WallTime {
+    match state.timings.first_byte {
+        Some(first) => state.start_date.saturating_add(first.saturating_since(state.timings.start)),
+        None => state.start_date,
     }
 }

@@ -22,7 +22,6 @@ use rt::net::{Address, Hangup};
 use wire::http::Method;
 
 use crate::check::{Sign, observe};
-use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
@@ -32,7 +31,8 @@ use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, Step};
 use crate::stream::private::PrivateLinks;
 use crate::stream::{redirect, sharing, websocket};
-use crate::worker::{SharedFacts, Slot};
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::{SharedStreamState, Slot};
 
 /// The pause before the same server is tried again, at most.
 const TURNAROUND: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ pub struct Request<'a> {
     /// The session.
     pub session: &'a Session,
     /// Its stream.
-    pub facts: &'a SharedFacts,
+    pub state: &'a SharedStreamState,
     /// The backend's proxy.
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
@@ -113,7 +113,7 @@ impl Request<'_> {
     /// It takes more: [`Request::obtain`] goes on from there.
     pub fn begin(&mut self, held: Option<Slot>) -> Result<Target, Begun> {
         if held.is_none() && self.exclude.is_none() {
-            self.session.worker.state(self.proxy.index).note_request(rt::now());
+            self.session.worker.proxy_state(self.proxy.index).note_request(rt::now());
         }
         if rt::memory_is_critical() {
             return Err(Begun::Waits(held));
@@ -135,7 +135,7 @@ impl Request<'_> {
             && server.redirect.is_none()
             && !server.connecting.varies
             && server.connecting.name.is_none()
-            && !self.facts.borrow().orders.get().marks_server()
+            && !self.state.borrow().orders.get().marks_server()
             && self.special_protocol(server).is_none()
             && let Some(link) = self.idle_link(backend, server, PoolKey::COMMON)
         {
@@ -168,7 +168,7 @@ impl Request<'_> {
                 None => self.settle(self.choose(exclude), exclude).await?,
             };
             if exclude.is_some_and(|left| left != slot.server()) {
-                self.facts.borrow_mut().attempts.redispatched = true;
+                self.state.borrow_mut().attempts.redispatched = true;
             }
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
@@ -191,16 +191,16 @@ impl Request<'_> {
             if !matches!(attempt, Attempt::Unable) {
                 ejections::observe(&self.session.worker, self.proxy, slot.server(), || ejections::FAILED);
             }
-            let retry = self.facts.borrow().attempts.retries + 1;
-            if retry > retries(backend, &self.facts.borrow())
+            let retry = self.state.borrow().attempts.retries + 1;
+            if retry > retries(backend, &self.state.borrow())
                 || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
-                || !self.session.worker.state(self.proxy.index).may_retry(rt::now())
+                || !self.session.worker.proxy_state(self.proxy.index).may_retry(rt::now())
             {
                 self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
-            self.facts.borrow_mut().attempts.retries = retry;
-            if goes_elsewhere(backend, &self.facts.borrow(), self.bound) {
+            self.state.borrow_mut().attempts.retries = retry;
+            if goes_elsewhere(backend, &self.state.borrow(), self.bound) {
                 self.count(server, Step::Redispatch);
                 exclude = Some(slot.server());
                 drop(slot);
@@ -249,44 +249,44 @@ impl Request<'_> {
     /// What is spoken for the request, where that is not what others get (`ws`).
     fn special_protocol(&self, server: &Server) -> Option<MuxProtocol> {
         let websockets = server.connecting.websockets?;
-        let is_asked = self.proxy.mode == Mode::Http && websocket::is_asked(&self.facts.borrow().request);
+        let is_asked = self.proxy.mode == Mode::Http && websocket::is_asked(&self.state.borrow().request);
         is_asked.then_some(websockets)
     }
 
     /// Whether `redir` applies to the request. The method that counts is the client's: whatever rules have made of it, the
     /// client repeats that one.
     fn may_be_redirected(&self) -> bool {
-        let facts = self.facts.borrow();
-        let safe = matches!(facts.client_method(), Method::Get | Method::Head);
-        self.proxy.mode == Mode::Http && safe && redirect::path(facts.request.target()).is_some()
+        let state = self.state.borrow();
+        let safe = matches!(state.client_method(), Method::Get | Method::Head);
+        self.proxy.mode == Mode::Http && safe && redirect::path(state.request.target()).is_some()
     }
 
     /// Gives the place back before the log tells of the load.
     fn give_up(&self, slot: Slot, refusal: Refusal) -> Refusal {
-        self.facts.borrow_mut().attempts.counts = Some(slot.release());
+        self.state.borrow_mut().attempts.counts = Some(slot.release());
         refusal
     }
 
     pub(super) fn note_server(&self, server: usize) {
-        let facts = &mut *self.facts.borrow_mut();
-        facts.server = Some(server);
-        facts.persistence.meet(facts.server);
-        facts.timings.queued.get_or_insert(rt::now());
+        let state = &mut *self.state.borrow_mut();
+        state.server = Some(server);
+        state.persistence.meet(state.server);
+        state.timings.queued.get_or_insert(rt::now());
     }
 
     pub(super) fn note_connected(&self, link: &Link) {
-        let facts = &mut *self.facts.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         let protocol = match link.carrier.shared() {
             None => ProtocolFacts { glitches: link.glitches, ..ProtocolFacts::default() },
             Some(shared) => sharing::protocol_of(shared),
         };
-        facts.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
-        facts.attempts.server_tls = link.carrier.tls_facts().cloned();
-        facts.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
-        facts.timings.connected = Some(rt::now());
+        state.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
+        state.attempts.server_tls = link.carrier.handshake_info().cloned();
+        state.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
+        state.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {
-            facts.attempts.backend_source = match link.carrier.local_address() {
+            state.attempts.backend_source = match link.carrier.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),
                 Err(_) => Endpoint::Absent,
@@ -310,12 +310,12 @@ impl Request<'_> {
     }
 
     fn count_queued(&self, ticket: &QueueTicket<Local>, balanced: bool) {
-        let state = self.session.worker.state(self.proxy.index);
+        let proxy_state = self.session.worker.proxy_state(self.proxy.index);
         let server = ticket.server();
-        self.facts.borrow_mut().persistence.meet(server);
-        let (waiting, at_server) = state.queued(server);
+        self.state.borrow_mut().persistence.meet(server);
+        let (waiting, at_server) = proxy_state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
-        let sessions = state.counts(None).beconn;
+        let sessions = proxy_state.counts(None).beconn;
         let server = (server.map(|server| (server, at_server)), balanced);
         metrics::queued(&self.session.worker, self.proxy, server, waiting, sessions);
     }
@@ -330,7 +330,7 @@ impl Request<'_> {
         // A request that failed there once goes where there is capacity.
         let prefer = self.prefer.filter(|_| exclude.is_none());
         let bound = self.binding(exclude);
-        let orders = self.facts.borrow().orders.get();
+        let orders = self.state.borrow().orders.get();
         PickContext {
             hash: self.hash,
             random: rt::random(),
@@ -344,8 +344,8 @@ impl Request<'_> {
 
     /// Has the balance choose a server.
     fn choose(&self, exclude: Option<usize>) -> Assignment<Local> {
-        let state = self.session.worker.state(self.proxy.index);
-        ProxyState::assign_with(state.clone(), &self.context(exclude))
+        let proxy_state = self.session.worker.proxy_state(self.proxy.index);
+        ProxyState::assign_with(proxy_state.clone(), &self.context(exclude))
     }
 
     /// Gets a slot of the server that was chosen, waiting in the queue where all are taken.
@@ -355,7 +355,7 @@ impl Request<'_> {
             let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
             if let Some(left) = left.zip(servers).and_then(|(left, servers)| servers.get(left)) {
                 self.count(left, Step::Redispatch);
-                self.facts.borrow_mut().attempts.redispatched = true;
+                self.state.borrow_mut().attempts.redispatched = true;
             }
             assignment = self.choose(exclude);
         }
@@ -369,13 +369,13 @@ impl Request<'_> {
                 self.wait_in_queue(ticket).await
             }
             Assignment::Unavailable => {
-                self.facts.borrow_mut().persistence.meet(None);
+                self.state.borrow_mut().persistence.meet(None);
                 metrics::step(&self.session.worker, self.proxy, None, Step::Failure);
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
             Assignment::QueueFull => {
-                let state = self.session.worker.state(self.proxy.index);
-                self.facts.borrow_mut().server = state.bound_server(&self.context(exclude));
+                let proxy_state = self.session.worker.proxy_state(self.proxy.index);
+                self.state.borrow_mut().server = proxy_state.bound_server(&self.context(exclude));
                 Err(Refusal::new(Cause::Server, Phase::Queue, 503))
             }
         }
@@ -392,7 +392,7 @@ impl Request<'_> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let own = self.facts.borrow().orders.get().timeouts;
+        let own = self.state.borrow().orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         match self.wait(deadline, |cx| rt::poll_memory(cx, rt::Stage::Underway)).await {
             Waited::Done(()) => Ok(()),
@@ -408,15 +408,15 @@ impl Request<'_> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let own = self.facts.borrow().orders.get().timeouts;
+        let own = self.state.borrow().orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
         let positions = ticket.positions();
         {
-            let facts = &mut *self.facts.borrow_mut();
-            facts.attempts.server_queue = positions.server;
-            facts.attempts.backend_queue = positions.backend;
-            facts.timings.queued = Some(rt::now());
+            let state = &mut *self.state.borrow_mut();
+            state.attempts.server_queue = positions.server;
+            state.attempts.backend_queue = positions.backend;
+            state.timings.queued = Some(rt::now());
         }
         match waited {
             Waited::Done(slot) => {
@@ -425,14 +425,14 @@ impl Request<'_> {
             }
             Waited::Expired => {
                 let server = ticket.server();
-                self.facts.borrow_mut().server = server;
+                self.state.borrow_mut().server = server;
                 let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
                 let server = servers.zip(server).and_then(|(servers, server)| servers.get(server));
                 metrics::step(&self.session.worker, self.proxy, server, Step::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
             Waited::Gone => {
-                self.facts.borrow_mut().server = ticket.server();
+                self.state.borrow_mut().server = ticket.server();
                 Err(Refusal::new(Cause::Client, Phase::Queue, -1))
             }
         }
@@ -495,7 +495,7 @@ impl Request<'_> {
             rt::yield_now().await;
             return Ok(());
         }
-        let own = self.facts.borrow().orders.get().timeouts;
+        let own = self.state.borrow().orders.get().timeouts;
         let pause = own.connect.or(self.proxy.timeouts.connect).map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
@@ -545,16 +545,16 @@ impl Request<'_> {
 
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
 /// the same one again.
-pub fn goes_elsewhere(backend: &Backend, facts: &Facts, bound: Option<Bound>) -> bool {
+pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Bound>) -> bool {
     let tied = backend.recogniser.is_some() || bound.is_some();
     let at_once = !tied && backend.redispatch != Redispatch::Never;
     let stays = backend.servers.len() < 2 || bound.is_some_and(|bound| bound.stays);
-    !stays && (at_once || backend.redispatch.applies(facts.attempts.retries, retries(backend, facts)))
+    !stays && (at_once || backend.redispatch.applies(state.attempts.retries, retries(backend, state)))
 }
 
 /// Attempts beyond the first.
-fn retries(backend: &Backend, facts: &Facts) -> u32 {
-    facts.orders.get().retries.unwrap_or(backend.retries)
+fn retries(backend: &Backend, state: &StreamState) -> u32 {
+    state.orders.get().retries.unwrap_or(backend.retries)
 }
 
 /// The hash of what `balance hash` makes of a request.

@@ -16,13 +16,13 @@ use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
 use wire::http::Framing;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::sticking;
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// What a rule did to a session that it ended.
 fn cut(stream: &mut Transport, ended: &Final) {
@@ -33,10 +33,10 @@ fn cut(stream: &mut Transport, ended: &Final) {
 }
 
 /// How a session is logged that a rule ended.
-pub fn outcome(facts: &SharedFacts, ended: &Final, phase: Phase) -> Outcome {
+pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcome {
     let failed = matches!(ended, Final::Exhausted);
-    let facts = &mut *facts.borrow_mut();
-    (facts.denied, facts.failed) = (!failed, failed);
+    let state = &mut *state.borrow_mut();
+    (state.denied, state.failed) = (!failed, failed);
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
@@ -50,13 +50,13 @@ pub fn request<'a>(
     client: &'a mut Transport,
     input: &'a mut Buffer,
     timer: &'a mut rt::Timer,
-    facts: &'a SharedFacts,
+    state: &'a SharedStreamState,
     proxy: &'a Proxy,
 ) -> impl Future<Output = Result<bool, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
-    let mut inspection = Inspection::new(session, facts, &proxy.rules.request_content);
+    let mut inspection = Inspection::new(session, state, &proxy.rules.request_content);
     let mut wait = Wait { deadline, most, ended: false };
     std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
@@ -86,7 +86,7 @@ pub fn request<'a>(
             }
             Some(ended) => {
                 cut(client, ended);
-                Err(outcome(facts, ended, Phase::Request))
+                Err(outcome(state, ended, Phase::Request))
             }
         })
     })
@@ -100,11 +100,11 @@ pub async fn http_request(
     session: &Session,
     client: &mut Downstream,
     timer: &mut rt::Timer,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     proxy: &Proxy,
 ) -> Result<(), Outcome> {
     let deadline = rt::now() + proxy.rules.request_delay.unwrap_or_default();
-    let mut inspection = Inspection::new(session, facts, &proxy.rules.request_content);
+    let mut inspection = Inspection::new(session, state, &proxy.rules.request_content);
     let wait = Wait { deadline, most: None, ended: false };
     let ended = std::future::poll_fn(|cx| {
         loop {
@@ -124,17 +124,17 @@ pub async fn http_request(
         if let Final::SilentDrop(hops) = ended {
             client.forget(*hops);
         }
-        return Err(outcome(facts, ended, Phase::Request));
+        return Err(outcome(state, ended, Phase::Request));
     }
     // The head counts as received once the rules have let it pass.
-    facts.borrow_mut().timings.request = Some(rt::now());
+    state.borrow_mut().timings.request = Some(rt::now());
     Ok(())
 }
 
 /// The rules on a request on their way.
 struct Inspection<'s> {
     session: &'s Session,
-    facts: &'s SharedFacts,
+    state: &'s SharedStreamState,
     rules: &'s [Rule],
     progress: Progress,
     /// What is looked up at the moment.
@@ -160,14 +160,14 @@ struct Asked<'s> {
 }
 
 impl<'s> Inspection<'s> {
-    fn new(session: &'s Session, facts: &'s SharedFacts, rules: &'s [Rule]) -> Self {
-        Self { session, facts, rules, progress: Progress::default(), asked: None }
+    fn new(session: &'s Session, state: &'s SharedStreamState, rules: &'s [Rule]) -> Self {
+        Self { session, state, rules, progress: Progress::default(), asked: None }
     }
 
     /// Goes on with what is there.
     fn decide(&mut self, cx: &mut Context<'_>, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
-            let known = self.facts.borrow();
+            let known = self.state.borrow();
             let bytes = Bytes::new(data, complete);
             let view = EvalContext { bytes, ..EvalContext::request(self.session, &known) };
             if let Some(asked) = &mut self.asked {
@@ -228,7 +228,7 @@ pub async fn response(
     session: &Session,
     ends: Ends<'_>,
     duplex: &mut Duplex,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     proxy: &Proxy,
 ) -> Result<bool, Outcome> {
     let begun = rt::now();
@@ -241,7 +241,7 @@ pub async fn response(
         loop {
             let mut moved = Moved::default();
             let step = duplex.poll_up(cx, client, server, &mut moved);
-            facts.borrow_mut().bytes.bytes_in += moved.read as u64;
+            state.borrow_mut().bytes.bytes_in += moved.read as u64;
             match step {
                 Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
                 Ok(_) => {}
@@ -249,7 +249,7 @@ pub async fn response(
             }
             let more = wait.receive(cx, server, &mut input);
             let bytes = Bytes::new(input.data(), wait.is_over());
-            let known = facts.borrow();
+            let known = state.borrow();
             let view = EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, &known) };
             match run_content(&view, &proxy.rules.response_content, &mut progress) {
                 Content::Passes => return Poll::Ready(Ok(None)),
@@ -269,12 +269,12 @@ pub async fn response(
     })
     .await;
     match ended? {
-        None => sticking::answer_bytes(session, &facts.borrow(), input.data()),
+        None => sticking::answer_bytes(session, &state.borrow(), input.data()),
         Some(Final::Close) => return Ok(false),
         Some(ended) => {
             cut(client, ended);
             let phase = if matches!(ended, Final::SilentDrop(_)) { Phase::Request } else { Phase::Data };
-            return Err(outcome(facts, ended, phase));
+            return Err(outcome(state, ended, phase));
         }
     }
     duplex.down = Flow::idle();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use balance::Subject;
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
+use config::spec::{CloseMode, RetryOn, SpliceSpec};
 use conn::carrier::RequestFormat;
 use conn::exchange::{Coding, RequestBody, RequestLine};
 use conn::flow::{FlowError, Trailers};
@@ -17,7 +17,6 @@ use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::{Framing, Head, Version};
 
-use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
@@ -27,6 +26,7 @@ use crate::stream::exchange::{End, Exchange, Remains, Terms};
 use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
+use crate::stream::link_reuse::keep_link;
 use crate::stream::private::Asked;
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
@@ -34,42 +34,43 @@ use crate::stream::route::{self, Route};
 use crate::stream::{
     body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tunnel, websocket,
 };
-use crate::worker::{SharedFacts, Slot, Worker};
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::{SharedStreamState, Slot};
 
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
 /// Sends a request to its backend and carries the answer back.
-pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
-    let Some((route, facts, body)) = route::route(session, client, facts, body).await else { return };
-    let plan = Plan::of(session, client, &facts, route);
-    let Ok(mut up) = plan.start_body(session, client, &facts, body) else {
-        return rt::boxed(reply_broken(session, client, facts)).await;
+pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+    let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
+    let plan = Plan::of(session, client, &state, route);
+    let Ok(mut up) = plan.start_body(session, client, &state, body) else {
+        return rt::boxed(reply_broken(session, client, state)).await;
     };
-    let bound = persistence::bind_request(session, client, &facts, route.proxy, route.backend);
-    if facts.borrow().exhausted.get() {
-        return rt::boxed(reply_error(session, client, facts, EXHAUSTED, up)).await;
+    let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
+    if state.borrow().exhausted.get() {
+        return rt::boxed(reply_error(session, client, state, EXHAUSTED, up)).await;
     }
     let mut turn = Turn { held: None, fresh: false, exclude: None };
     loop {
-        let mut request = plan.request(session, client, &facts, &mut up, (bound, &mut turn));
+        let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
         let obtained = match request.begin(turn.held.take()) {
             Ok(target) => Ok(target),
             Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
         };
         let mut target = match obtained {
             Ok(target) => target,
-            Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
+            Err(refusal) => return rt::boxed(reply_error(session, client, state, refusal, up)).await,
         };
-        if plan.write_head(session, &facts, &mut up, &target).is_err() {
-            facts.borrow_mut().attempts.counts = Some(target.slot.release());
+        if plan.write_head(session, &state, &mut up, &target).is_err() {
+            state.borrow_mut().attempts.counts = Some(target.slot.release());
             let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
-            return rt::boxed(reply_error(session, client, facts, failure, up)).await;
+            return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
-        let ended = plan.exchange(session, client, (&facts, bound), &mut up, &mut target).await;
+        let ended = plan.exchange(session, client, (&state, bound), &mut up, &mut target).await;
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
             // What went out of its body is not here any more.
-            return cut(session, facts, Outcome::new(Cause::Internal, Phase::Request));
+            return cut(session, state, Outcome::new(Cause::Internal, Phase::Request));
         }
         let Target { slot, link } = target;
         match ended.end {
@@ -77,29 +78,29 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             End::Retry { bad_answer } => {
                 drop(link);
                 filter::tell(plan.filters.as_ref(), filter::Event::Restarted);
-                turn = again(session, route.proxy, &facts, (slot, bound), bad_answer);
+                turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
-                metrics::bytes(session, &mut facts.borrow_mut());
-                session.end(facts);
+                metrics::bytes(session, &mut state.borrow_mut());
+                session.end(state);
                 return leave(client, Outcome::default(), true);
             }
             End::Answered => {
                 let reusable = ended.remains.link_is_reusable;
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
                 let rest = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
-                return answered(session, client, route.proxy, facts, link, rest);
+                return answered(session, client, route.proxy, state, link, rest);
             }
             End::Tunnel => {
                 let behind = ended.tunnelled.unwrap_or_default();
-                return rt::boxed(tunnel::carry(session, client, route.proxy, facts, (slot, link), behind)).await;
+                return rt::boxed(tunnel::carry(session, client, route.proxy, state, (slot, link), behind)).await;
             }
             End::Failed { .. } => {
                 drop(link);
-                let failed = note_failure(session, route.proxy, &facts, slot, ended);
-                let arguments = (session, client, facts, failed, up);
-                return rt::boxed_with(arguments, |(session, client, facts, failed, up)| {
-                    fail(session, client, facts, failed, up)
+                let failed = note_failure(session, route.proxy, &state, slot, ended);
+                let arguments = (session, client, state, failed, up);
+                return rt::boxed_with(arguments, |(session, client, state, failed, up)| {
+                    fail(session, client, state, failed, up)
                 })
                 .await;
             }
@@ -138,25 +139,25 @@ struct Exchanged {
 
 impl<'s> Plan<'s> {
     /// Makes the request's head ready for servers, and finds out what attempts have to know.
-    fn of(session: &Session, client: &Client, facts: &SharedFacts, route: Route<'s>) -> Self {
+    fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
         let Route { proxy, backend } = route;
-        forwarded::add(session, proxy, facts);
+        forwarded::add(session, proxy, state);
         if let Some(name) = &proxy.http.send_name_header {
-            facts.borrow_mut().request.remove_all(name);
+            state.borrow_mut().request.remove_all(name);
         }
-        let filters = facts.borrow().filters.clone();
+        let filters = state.borrow().filters.clone();
         if let Some(filters) = &filters {
-            filter::request_head(filters, facts);
+            filter::request_head(filters, state);
         }
-        if facts.borrow().request.upgrade {
-            websocket::add_key(&mut facts.borrow_mut().request);
+        if state.borrow().request.upgrade {
+            websocket::add_key(&mut state.borrow_mut().request);
         }
-        let close_server = closes_server(session.proxy(), proxy) || asks_for_a_last_one(&facts.borrow().request);
-        facts.borrow().exhausted.set(false);
+        let close_server = closes_server(session.proxy(), proxy) || asks_for_a_last_one(&state.borrow().request);
+        state.borrow().exhausted.set(false);
         let hash = match &backend.hash_key {
-            None => recognise(session, backend, &facts.borrow(), client),
+            None => recognise(session, backend, &state.borrow(), client),
             Some(key) => {
-                let known = facts.borrow();
+                let known = state.borrow();
                 let view = EvalContext::request(session, &known).behind(client.conn.behind());
                 connect::hash_of_key(view, backend, key)
             }
@@ -172,18 +173,18 @@ impl<'s> Plan<'s> {
         &self,
         session: &Session,
         client: &mut Client,
-        facts: &SharedFacts,
+        state: &SharedStreamState,
         body: UnreadBody,
     ) -> Result<RequestBody, FlowError> {
         let proxy = self.route.proxy;
-        let mut up = body::start(body, client, facts, Coding::Kept, |up, has_body| {
+        let mut up = body::start(body, client, state, Coding::Kept, |up, has_body| {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
         if splices(session.proxy(), proxy, |splice| splice.request) {
             up.splice();
         }
-        if tunnel::is_asked(&facts.borrow().request) {
+        if tunnel::is_asked(&state.borrow().request) {
             up.open_tunnel();
         }
         Ok(up)
@@ -194,7 +195,7 @@ impl<'s> Plan<'s> {
         &self,
         session: &'r Session,
         client: &'r mut Client,
-        facts: &'r SharedFacts,
+        state: &'r SharedStreamState,
         up: &'r mut RequestBody,
         (bound, turn): (Option<Bound>, &mut Turn),
     ) -> connect::Request<'r>
@@ -204,7 +205,7 @@ impl<'s> Plan<'s> {
         let Route { proxy, backend } = self.route;
         connect::Request {
             session,
-            facts,
+            state,
             proxy,
             client: &mut client.conn,
             waits_for_bytes: false,
@@ -232,12 +233,12 @@ impl<'s> Plan<'s> {
     fn write_head(
         &self,
         session: &Session,
-        facts: &SharedFacts,
+        state: &SharedStreamState,
         up: &mut RequestBody,
         target: &Target,
     ) -> Result<(), h1::Overflow> {
-        conclude::log_step(session, facts, Origin::Connect);
-        sticking::remember(session, &facts.borrow());
+        conclude::log_step(session, state, Origin::Connect);
+        sticking::remember(session, &state.borrow());
         let Route { proxy, backend } = self.route;
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
@@ -245,7 +246,7 @@ impl<'s> Plan<'s> {
         let format = target.link.carrier.request_format();
         up.set_coding(if format.has_chunks() { Coding::Kept } else { Coding::Removed });
         let server = &backend.servers[target.slot.server()];
-        encode_head(facts, proxy, (server, format), self.says_close(), up.head_mut())
+        encode_head(state, proxy, (server, format), self.says_close(), up.head_mut())
     }
 
     /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
@@ -253,22 +254,22 @@ impl<'s> Plan<'s> {
         &self,
         session: &Session,
         client: &mut Client,
-        (facts, bound): (&SharedFacts, Option<Bound>),
+        (state, bound): (&SharedStreamState, Option<Bound>),
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
         let Route { proxy, backend } = self.route;
-        let mut terms = terms(session, proxy, backend, facts, (&target.link, self.close_server));
-        let hedge = Hedge { session, facts, proxy, backend, hash: self.hash, says_close: self.says_close() };
+        let mut terms = terms(session, proxy, backend, state, (&target.link, self.close_server));
+        let hedge = Hedge { session, state, proxy, backend, hash: self.hash, says_close: self.says_close() };
         terms.hedge_at = hedge.due(client, bound);
         let mut overtaking = None;
         loop {
             let Target { slot, link } = &mut *target;
             let mut upstream = Upstream::of(&mut link.carrier);
-            if facts.borrow().request.upgrade {
+            if state.borrow().request.upgrade {
                 upstream.extend(!terms.has_body);
             }
-            let mut exchange = Exchange::new(session, client, upstream, facts, terms, up);
+            let mut exchange = Exchange::new(session, client, upstream, state, terms, up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -293,7 +294,7 @@ impl<'s> Plan<'s> {
 fn note_failure(
     session: &Session,
     proxy: &Proxy,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     slot: Slot,
     ended: Exchanged,
 ) -> (Failed, Option<Box<Ending<'static>>>) {
@@ -303,7 +304,7 @@ fn note_failure(
     if ejections::is_servers_fault(outcome) {
         ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     }
-    facts.borrow_mut().attempts.counts = Some(slot.release());
+    state.borrow_mut().attempts.counts = Some(slot.release());
     let status = if ended.remains.nothing_sent { status } else { 0 };
     (Failed { outcome, status, page }, ended.ending)
 }
@@ -322,20 +323,20 @@ pub struct Failed {
 pub async fn fail(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     (failed, ending): (Failed, Option<Box<Ending<'static>>>),
     up: RequestBody,
 ) {
     let Failed { outcome, status, page } = failed;
-    facts.borrow_mut().outcome = outcome;
+    state.borrow_mut().outcome = outcome;
     if status > 0 {
-        facts.borrow_mut().status = i32::from(status);
+        state.borrow_mut().status = i32::from(status);
         if page {
             let text = ending.and_then(|ending| ending.text);
-            return reply(session, client, facts, Answer::new(status, text), up).await;
+            return reply(session, client, state, Answer::new(status, text), up).await;
         }
     }
-    conclude::conclude(session, facts);
+    conclude::conclude(session, state);
     if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
         return;
     }
@@ -343,18 +344,18 @@ pub async fn fail(
 }
 
 /// Ends a request without an answer.
-pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) {
-    finish(&facts, outcome, -1);
-    facts.borrow_mut().timings.request = None;
-    conclude::conclude(session, facts);
+pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
+    finish(&state, outcome, -1);
+    state.borrow_mut().timings.request = None;
+    conclude::conclude(session, state);
 }
 
 /// The hash that the balance chooses a server by.
-fn recognise(session: &Session, backend: &Backend, facts: &Facts, client: &Client) -> Option<u32> {
+fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: &Client) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
-    let request = &facts.request;
+    let request = &state.request;
     let bytes = client.conn.first_payload(request.framing);
-    recogniser.hash(&Subject { source: facts.source(session), request: Some(request), bytes })
+    recogniser.hash(&Subject { source: state.source(session), request: Some(request), bytes })
 }
 
 /// How the connection of a client ends whose request failed. Closing it with unread bytes is a reset, and that
@@ -372,25 +373,25 @@ pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
 fn again(
     session: &Session,
     proxy: &Proxy,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     (slot, bound): (Slot, Option<Bound>),
     bad_answer: bool,
 ) -> Turn {
     let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
-    let facts = &mut *facts.borrow_mut();
+    let state = &mut *state.borrow_mut();
     if bad_answer {
-        observing::bad_answer(session, facts);
+        observing::bad_answer(session, state);
     }
-    facts.forget_answer();
-    facts.attempts.retries += 1;
+    state.forget_answer();
+    state.attempts.retries += 1;
     count(metrics::Step::Retry);
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     if bad_answer {
         count(metrics::Step::BadAnswer);
     }
-    if connect::goes_elsewhere(backend, facts, bound) {
+    if connect::goes_elsewhere(backend, state, bound) {
         count(metrics::Step::Redispatch);
         Turn { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
@@ -412,22 +413,22 @@ fn answered(
     session: &Session,
     client: &mut Client,
     proxy: &Proxy,
-    facts: SharedFacts,
+    state: SharedStreamState,
     leftover: Leftover,
     end: Option<BodyEnd>,
 ) {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return };
-    ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&facts.borrow()));
-    if backend.limits.hedge.is_some() && !facts.borrow().attempts.hedge_won {
-        session.worker.state(proxy.index).note_latency(|| ejections::took(&facts.borrow()), rt::now());
+    ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
+    if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
+        session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
     }
-    let asked = Asked::by(&facts.borrow().response);
+    let asked = Asked::by(&state.borrow().response);
     client.private.note(asked);
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.carrier.socket());
+    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable {
         link.private |= asked == Asked::Connection;
-        keep_link(session, client, &facts, backend, (&slot, link));
+        keep_link(session, client, &state, backend, (&slot, link));
     } else {
         if close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
@@ -435,8 +436,8 @@ fn answered(
         }
         drop(link);
     }
-    facts.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, facts);
+    state.borrow_mut().attempts.counts = Some(slot.release());
+    conclude::conclude(session, state);
     depart(client, end);
 }
 
@@ -455,68 +456,6 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
     [frontend, backend].iter().any(|proxy| proxy.options.splice.auto || direction(&proxy.options.splice))
 }
 
-/// Lays the link down for later requests.
-fn keep_link(
-    session: &Session,
-    client: &mut Client,
-    facts: &SharedFacts,
-    backend: &Backend,
-    (slot, mut link): (&Slot, Link),
-) {
-    let Some(server) = backend.servers.get(slot.server()) else { return };
-    link.note_answer(facts.borrow().attempts.link.map_or(0, |link| link.protocol.glitches));
-    if server.max_reuse.is_some_and(|most| link.answers > most) {
-        return;
-    }
-    if link.private || backend.http_reuse == HttpReuse::Never {
-        let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
-        let backend = facts.borrow().backend.unwrap_or_default();
-        client.private.put(backend, server, link, most);
-    } else if let Some(descriptor) = link.carrier.descriptor() {
-        let worker = &session.worker;
-        // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
-        // their share of all descriptors.
-        if u64::try_from(descriptor)
-            .is_ok_and(|number| number >= session.generation().program.global.pool_low_descriptors)
-        {
-            return;
-        }
-        if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(session, server, &link) {
-            return;
-        }
-        worker.links.put(&worker.process.pool, server.serial, link);
-    }
-}
-
-/// Whether it is unlikely that a request wants a link that was opened for a session's first request, although idle ones lay there:
-/// a site whose clients ask once each would otherwise keep a link for each of them.
-fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
-    matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
-        && link.pool_key.is_none()
-        && worker.process.pool.idle_of(server.serial, worker.id) > 0
-}
-
-/// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
-/// only. Connections that any request may take never are more than that; those that differ would grow to one for each
-/// kind of request.
-fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
-    if link.pool_key.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
-        return false;
-    }
-    let worker = &session.worker;
-    let shared = &worker.process;
-    let idle = if session.generation().program.global.idle_pool_shared {
-        shared.pool.idle(server.serial)
-    } else {
-        shared.pool.idle_of(server.serial, worker.id)
-    };
-    let (idle, floor) = (idle as u64, u64::from(server.pool_low_conn.max(1)));
-    // Each worker notes how many all of them had: its own number is at hand, and mostly decides.
-    let own = worker.tallies().servers[server.serial].most_sessions.get();
-    idle >= own.max(floor)
-        && idle >= shared.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions)
-}
-
 /// Whether the server is asked to close behind the answer.
 fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
@@ -532,13 +471,13 @@ fn terms(
     session: &Session,
     backend_proxy: &Proxy,
     backend: &Backend,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     (link, close_server): (&Link, bool),
 ) -> Terms {
     let proxy = session.proxy();
-    let facts = &*facts.borrow();
-    let (request, orders) = (&facts.request, facts.orders.get());
-    let has_retries = facts.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry;
+    let state = &*state.borrow();
+    let (request, orders) = (&state.request, state.orders.get());
+    let has_retries = state.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry;
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
         server: orders.timeouts.server.or(backend_proxy.timeouts.server),
@@ -576,7 +515,7 @@ fn is_replayable(request: &Head) -> bool {
 /// # Errors
 /// It does not fit.
 pub fn encode_head(
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     backend: &Proxy,
     (server, format): (&Server, RequestFormat),
     says_close: bool,
@@ -587,7 +526,7 @@ pub fn encode_head(
         last: backend.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),
         spelling: backend.http.server_spelling.as_deref(),
     };
-    own.encode(format, &facts.borrow().request, head)
+    own.encode(format, &state.borrow().request, head)
 }
 
 /// What becomes of the trailers of one direction.

@@ -17,13 +17,13 @@ use expression::variable::{Phase, Variables};
 use policy::program::ServerAddress;
 use wire::http::{Framing, Head};
 
-use crate::facts::Facts;
 use crate::probes::usage;
 use crate::session::Session;
 use crate::stream::budget::Spent;
 use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
 use crate::stream::tracking;
+use crate::stream_state::StreamState;
 
 /// Bytes that a unique identifier has at most, as in HAProxy.
 const LONGEST_IDENTIFIER: usize = 127;
@@ -39,8 +39,8 @@ pub struct EvalContext<'a> {
     /// Its session.
     pub session: &'a Session,
     /// What is known of it.
-    pub facts: &'a Facts,
-    /// The answer's head; that of the facts, or one that is about to be sent in its place.
+    pub state: &'a StreamState,
+    /// The answer's head; that of the state, or one that is about to be sent in its place.
     pub response: Option<&'a Head>,
     /// Which way the message goes.
     pub direction: Direction,
@@ -54,14 +54,14 @@ pub struct EvalContext<'a> {
 
 impl<'a> EvalContext<'a> {
     /// Of a request.
-    pub fn request(session: &'a Session, facts: &'a Facts) -> Self {
+    pub fn request(session: &'a Session, state: &'a StreamState) -> Self {
         let bytes = Bytes::new(&[], true);
-        Self { session, facts, response: None, direction: Direction::Request, bytes, has_stream: true, is_log: false }
+        Self { session, state, response: None, direction: Direction::Request, bytes, has_stream: true, is_log: false }
     }
 
     /// Of a connection whose stream has not begun.
-    pub fn connection(session: &'a Session, facts: &'a Facts) -> Self {
-        Self { has_stream: false, ..Self::request(session, facts) }
+    pub fn connection(session: &'a Session, state: &'a StreamState) -> Self {
+        Self { has_stream: false, ..Self::request(session, state) }
     }
 
     /// With what has come behind the head.
@@ -72,11 +72,11 @@ impl<'a> EvalContext<'a> {
     }
 
     /// Of an answer.
-    pub fn response(session: &'a Session, facts: &'a Facts, response: &'a Head) -> Self {
+    pub fn response(session: &'a Session, state: &'a StreamState, response: &'a Head) -> Self {
         let bytes = Bytes::new(&[], true);
         Self {
             session,
-            facts,
+            state,
             response: Some(response),
             direction: Direction::Response,
             bytes,
@@ -86,47 +86,47 @@ impl<'a> EvalContext<'a> {
     }
 
     /// Of a stream whose line is written.
-    pub fn log(session: &'a Session, facts: &'a Facts) -> Self {
+    pub fn log(session: &'a Session, state: &'a StreamState) -> Self {
         let bytes = Bytes::new(&[], true);
-        let answered = facts.timings.response.is_some() && facts.response.status() > 0;
-        let response = answered.then_some(&facts.response);
-        Self { session, facts, response, direction: Direction::Response, bytes, has_stream: true, is_log: true }
+        let answered = state.timings.response.is_some() && state.response.status() > 0;
+        let response = answered.then_some(&state.response);
+        Self { session, state, response, direction: Direction::Response, bytes, has_stream: true, is_log: true }
     }
 
     /// What `unique-id-format` names the request, made now if it is asked for the first time. `None`: the frontend names
     /// none, or this is asked while it is being made.
     pub fn unique_id(self) -> Option<&'a [u8]> {
-        let facts = self.facts;
-        if facts.unique_id.get().is_none() {
+        let state = self.state;
+        if state.unique_id.get().is_none() {
             let wanted = self.session.proxy().frontend.as_ref()?.unique_id.as_ref()?;
             // What was no request has no name.
-            if !facts.has_request && self.session.proxy().mode == Mode::Http {
+            if !state.has_request && self.session.proxy().mode == Mode::Http {
                 return None;
             }
-            if facts.identifying.replace(true) {
+            if state.identifying.replace(true) {
                 return None;
             }
             let mut made = Vec::new();
             // It is made of the request, at the first request for it.
             let of_request = EvalContext { direction: Direction::Request, response: None, is_log: false, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
-            facts.identifying.set(false);
+            state.identifying.set(false);
             made.truncate(LONGEST_IDENTIFIER);
-            let _ = facts.unique_id.set(made.into());
+            let _ = state.unique_id.set(made.into());
         }
-        facts.unique_id.get().map(|made| &**made)
+        state.unique_id.get().map(|made| &**made)
     }
 
     /// What its evaluations have cost.
     pub fn spent(&self) -> &'a Spent {
-        if self.is_log { &self.facts.spent_on_log } else { &self.facts.spent }
+        if self.is_log { &self.state.spent_on_log } else { &self.state.spent }
     }
 
-    /// Lends it to an evaluation. One that costs more than it may is noted in the facts; a log line is written all the same.
+    /// Lends it to an evaluation. One that costs more than it may is noted in the state; a log line is written all the same.
     #[inline]
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
-        let (shared, facts) = (&worker.process, self.facts);
+        let (shared, state) = (&worker.process, self.state);
         let generation = self.session.generation();
         let program = &generation.program;
         worker.with_arena(|arena| {
@@ -141,28 +141,28 @@ impl<'a> EvalContext<'a> {
                 probes: &probes,
                 direction: self.direction,
                 frontend: Some(self.session.frontend),
-                backend: facts.backend,
-                server: facts.server,
-                request: facts.has_request.then_some(&facts.request),
-                unread: (!facts.has_request && self.has_stream).then_some(&unread),
+                backend: state.backend,
+                server: state.server,
+                request: state.has_request.then_some(&state.request),
+                unread: (!state.has_request && self.has_stream).then_some(&unread),
                 response: self.response,
                 bytes: self.bytes,
                 transaction: Transaction {
-                    first: facts.first,
-                    server_status: facts.server_status,
-                    status: u16::try_from(facts.status).ok().filter(|status| *status > 0),
+                    first: state.first,
+                    server_status: state.server_status,
+                    status: u16::try_from(state.status).ok().filter(|status| *status > 0),
                 },
                 variables: Variables {
                     process: Some(&shared.live.variables),
                     session: Some(self.session.variables()),
-                    stream: self.has_stream.then_some(&facts.variables),
+                    stream: self.has_stream.then_some(&state.variables),
                     phase: match self.direction {
                         Direction::Request => Phase::Request,
                         Direction::Response => Phase::Response,
                     },
                     limits: shared.live.variable_limits.as_ref(),
                 },
-                captures: Some(&facts.captures),
+                captures: Some(&state.captures),
                 incomplete: Cell::new(false),
                 exhausted: Cell::new(false),
                 meter: &worker.meter,
@@ -170,7 +170,7 @@ impl<'a> EvalContext<'a> {
             let made = with(&context);
             context.settle();
             if context.exhausted.get() && !self.is_log {
-                facts.exhausted.set(true);
+                state.exhausted.set(true);
             }
             made
         })
@@ -182,11 +182,11 @@ struct StreamProbes<'v, 'a>(&'v EvalContext<'a>);
 
 impl Probes for StreamProbes<'_, '_> {
     fn source(&self) -> Option<SocketAddr> {
-        self.0.facts.client(self.0.session)
+        self.0.state.client(self.0.session)
     }
 
     fn destination(&self) -> Option<SocketAddr> {
-        self.0.facts.destination(self.0.session)
+        self.0.state.destination(self.0.session)
     }
 
     fn wall(&self) -> WallTime {
@@ -207,7 +207,7 @@ impl Probes for StreamProbes<'_, '_> {
             Transport::ServerSourcePort => port(self.server_source()),
             Transport::ServerAddress => address(self.server_address()),
             Transport::ServerPort => port(self.server_address()),
-            of_kernel => kernel::ask(self.0.session, self.0.facts, of_kernel),
+            of_kernel => kernel::ask(self.0.session, self.0.state, of_kernel),
         }
     }
 
@@ -222,16 +222,16 @@ impl Probes for StreamProbes<'_, '_> {
     fn lend_record(&self, take: &mut dyn FnMut(&Record<'_>)) {
         // The record tells what is known of the destination.
         let _ = self.destination();
-        let facts = self.0.facts;
-        with_record(self.0.session, facts, |record| {
+        let state = self.0.state;
+        with_record(self.0.session, state, |record| {
             // What the server has said counts until the client is told something.
-            let status = facts.server_status.filter(|_| facts.status < 0).map_or(record.status, i32::from);
+            let status = state.server_status.filter(|_| state.status < 0).map_or(record.status, i32::from);
             let mut record = Record { status, ..*record };
             if self.0.direction == Direction::Request {
                 // What is looked at has not been received as far as times and sizes go.
                 (record.timers.request, record.bytes_from_client) = (-1, 0);
             }
-            if !facts.inspected {
+            if !state.inspected {
                 record.method = b"";
             }
             if !self.0.has_stream {
@@ -260,7 +260,7 @@ impl Probes for StreamProbes<'_, '_> {
         if !self.0.has_stream {
             return None;
         }
-        let (now, before) = (rt::task_cost(), self.0.facts.cost_before);
+        let (now, before) = (rt::task_cost(), self.0.state.cost_before);
         Some(Cost {
             calls: now.calls.wrapping_sub(before.calls).saturating_add(1),
             busy: now.busy.saturating_sub(before.busy),
@@ -306,37 +306,37 @@ impl Probes for StreamProbes<'_, '_> {
         Some(SessionFacts { bind, accept_date, header, error, tls, is_secure, protocol })
     }
 
-    fn server_tls(&self) -> Option<Arc<tls::Facts>> {
-        self.0.facts.attempts.server_tls.clone()
+    fn server_tls(&self) -> Option<Arc<tls::HandshakeInfo>> {
+        self.0.state.attempts.server_tls.clone()
     }
 
     fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
-        let found = tracking::find(self.0.session, self.0.facts, number)?;
+        let found = tracking::find(self.0.session, self.0.state, number)?;
         Some(Ref::map(found, |tracked| tracked as _))
     }
 
     fn stream(&self) -> Option<StreamFacts> {
-        let facts = self.0.facts;
+        let state = self.0.state;
         Some(StreamFacts {
-            timings: facts.timings,
-            start_date: facts.start_date,
-            termination: facts.outcome.letters(),
-            retries: facts.attempts.retries,
-            redispatched: facts.attempts.redispatched,
-            priority: (facts.orders.get().class, facts.orders.get().offset),
-            server_queue: facts.attempts.server_queue,
-            backend_queue: facts.attempts.backend_queue,
-            is_normal: is_normal(self.0.session, facts),
-            bytes_in: facts.bytes.bytes_in,
-            bytes_out: facts.bytes.bytes_out,
-            sent: facts.bytes.sent,
-            received: facts.bytes.received,
-            number: facts.number,
-            client_streams: facts.client_streams,
-            link: facts.attempts.link,
-            own: facts.orders.get().limits(),
-            last_rule: facts.last_rule.get(),
-            waiting_rule: facts.waiting_rule.get(),
+            timings: state.timings,
+            start_date: state.start_date,
+            termination: state.outcome.letters(),
+            retries: state.attempts.retries,
+            redispatched: state.attempts.redispatched,
+            priority: (state.orders.get().class, state.orders.get().offset),
+            server_queue: state.attempts.server_queue,
+            backend_queue: state.attempts.backend_queue,
+            is_normal: is_normal(self.0.session, state),
+            bytes_in: state.bytes.bytes_in,
+            bytes_out: state.bytes.bytes_out,
+            sent: state.bytes.sent,
+            received: state.bytes.received,
+            number: state.number,
+            client_streams: state.client_streams,
+            link: state.attempts.link,
+            own: state.orders.get().limits(),
+            last_rule: state.last_rule.get(),
+            waiting_rule: state.waiting_rule.get(),
         })
     }
 }
@@ -348,17 +348,17 @@ impl StreamProbes<'_, '_> {
     }
 
     fn server_source(&self) -> Option<SocketAddr> {
-        match self.0.facts.attempts.backend_source {
+        match self.0.state.attempts.backend_source {
             Endpoint::Inet(address) => Some(address),
             _ => None,
         }
     }
 
     fn server_address(&self) -> Option<SocketAddr> {
-        let (session, facts) = (self.0.session, self.0.facts);
-        facts.timings.connected?;
-        let backend = session.proxy_at(facts.backend?).backend.as_ref()?;
-        match &*session.worker.process.outgoing.address(backend.servers.get(facts.server?)?) {
+        let (session, state) = (self.0.session, self.0.state);
+        state.timings.connected?;
+        let backend = session.proxy_at(state.backend?).backend.as_ref()?;
+        match &*session.worker.process.outgoing.address(backend.servers.get(state.server?)?) {
             ServerAddress::Inet { ip, port } => {
                 let offered = self.destination().map_or(0, |address| address.port());
                 Some((*ip, port.resolve(offered)).into())

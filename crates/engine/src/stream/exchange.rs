@@ -4,8 +4,8 @@
 mod head;
 mod inspect;
 mod limits;
+mod response_rules;
 mod rival;
-mod ruling;
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,7 +18,6 @@ use conn::flow::{FlowError, Moved, Step};
 use conn::h1::{Limits, Violation};
 use conn::upstream::Upstream;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
@@ -26,7 +25,8 @@ use crate::stream::http::Client;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
 use crate::stream::tracking;
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// A client that waits is registered with the poller after so long: most answers come sooner.
 pub const WATCH_AFTER: Duration = Duration::from_millis(5);
@@ -141,7 +141,7 @@ pub struct Exchange<'a> {
     session: &'a Session,
     client: &'a mut Client,
     upstream: Upstream<'a>,
-    facts: &'a SharedFacts,
+    state: &'a SharedStreamState,
     terms: Terms,
     upload: Upload,
     up: &'a mut RequestBody,
@@ -154,7 +154,7 @@ pub struct Exchange<'a> {
     /// How far those have come.
     inspected: Progress,
     /// A rule makes the answer wait.
-    ruling: Option<Box<ruling::Ruling>>,
+    paused_rules: Option<Box<response_rules::PausedRules>>,
     /// A second attempt runs beside this one.
     race: Option<Box<rival::Race>>,
     /// There may be a whole head in what was received.
@@ -201,7 +201,7 @@ impl<'a> Exchange<'a> {
         session: &'a Session,
         client: &'a mut Client,
         upstream: Upstream<'a>,
-        facts: &'a SharedFacts,
+        state: &'a SharedStreamState,
         terms: Terms,
         up: &'a mut RequestBody,
     ) -> Self {
@@ -210,7 +210,7 @@ impl<'a> Exchange<'a> {
             session,
             client,
             upstream,
-            facts,
+            state,
             terms,
             upload: Upload::Flowing,
             up,
@@ -220,7 +220,7 @@ impl<'a> Exchange<'a> {
             down_step: Step::Exhausted,
             inspecting: None,
             inspected: Progress::default(),
-            ruling: None,
+            paused_rules: None,
             race: None,
             unparsed: false,
             began: now,
@@ -331,15 +331,15 @@ impl<'a> Exchange<'a> {
         }
         if moved.read > 0 {
             self.client_side.reads(rt::now());
-            let facts = &mut *self.facts.borrow_mut();
-            facts.bytes.bytes_in += moved.read as u64;
-            metrics::flowing(self.session, facts);
+            let state = &mut *self.state.borrow_mut();
+            state.bytes.bytes_in += moved.read as u64;
+            metrics::flowing(self.session, state);
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
-            self.facts.borrow_mut().bytes.sent += moved.written as u64;
+            self.state.borrow_mut().bytes.sent += moved.written as u64;
             if moved.spliced > 0 {
-                metrics::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
+                metrics::spliced(self.session, &self.state.borrow(), false, moved.spliced);
             }
         }
         match result {
@@ -404,7 +404,7 @@ impl<'a> Exchange<'a> {
 
     /// `retry-budget`: what is asked counts, so that it has to be the last question.
     fn budget_allows(&self) -> bool {
-        self.session.worker.state(self.terms.backend).may_retry(rt::now())
+        self.session.worker.proxy_state(self.terms.backend).may_retry(rt::now())
     }
 
     /// It fails like this, without a valid answer, where it is not to be sent again.
@@ -433,16 +433,16 @@ impl<'a> Exchange<'a> {
         let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
         if moved.read > 0 || self.down_step == Step::Held {
             self.server_side.reads(rt::now());
-            self.facts.borrow_mut().bytes.received += moved.read as u64;
+            self.state.borrow_mut().bytes.received += moved.read as u64;
         }
         if moved.written > 0 {
             self.client_side.writes(rt::now());
-            let facts = &mut *self.facts.borrow_mut();
-            facts.bytes.bytes_out += moved.written as u64;
+            let state = &mut *self.state.borrow_mut();
+            state.bytes.bytes_out += moved.written as u64;
             if moved.spliced > 0 {
-                metrics::spliced(self.session, facts, true, moved.spliced);
+                metrics::spliced(self.session, state, true, moved.spliced);
             }
-            metrics::flowing(self.session, facts);
+            metrics::flowing(self.session, state);
         }
         match result {
             Ok(step) => {
@@ -454,7 +454,7 @@ impl<'a> Exchange<'a> {
                 if step == Step::Finished {
                     self.answer = Answer::Done;
                     if let Some(trailers) = self.down.take_received_trailers() {
-                        self.facts.borrow_mut().response.trailers = Some(trailers);
+                        self.state.borrow_mut().response.trailers = Some(trailers);
                     }
                     // Bytes behind the answer were not asked for.
                     self.reusable &= !self.down.has_surplus();
@@ -462,8 +462,8 @@ impl<'a> Exchange<'a> {
                 Ok(())
             }
             Err(FlowError::Malformed(_) | FlowError::Refused) => {
-                let facts = self.facts;
-                self.note_link(&mut facts.borrow_mut(), 1);
+                let state = self.state;
+                self.note_link(&mut state.borrow_mut(), 1);
                 failed(Cause::Proxy, Phase::Data, 0)
             }
             Err(FlowError::Write(_)) => failed(Cause::Client, Phase::Data, 0),

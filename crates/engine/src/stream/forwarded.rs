@@ -12,34 +12,34 @@ use wire::http::{Head, forwarded};
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
-use crate::worker::SharedFacts;
+use crate::worker::SharedStreamState;
 
 /// Adds what frontend and backend ask for, in HAProxy's order.
-pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
+pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     let (front, back) = (&session.proxy().http, &backend.http);
     if let Some(name) = session.proxy().frontend.as_ref().and_then(|own| own.unique_id.as_ref()?.header.as_ref()) {
-        let mut facts = facts.borrow_mut();
-        let named: Box<[u8]> = EvalContext::request(session, &facts).unique_id().unwrap_or_default().into();
-        facts.request.append(name, &named);
+        let mut state = state.borrow_mut();
+        let named: Box<[u8]> = EvalContext::request(session, &state).unique_id().unwrap_or_default().into();
+        state.request.append(name, &named);
     }
     if let Some(parameters) = &back.forwarded {
-        let destination = if parameters.by { facts.borrow().destination(session) } else { None };
+        let destination = if parameters.by { state.borrow().destination(session) } else { None };
         let own = if back.forwarded_expressions.is_empty() {
             Own::default()
         } else {
-            let facts = facts.borrow();
-            EvalContext::request(session, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+            let state = state.borrow();
+            EvalContext::request(session, &state).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
         };
-        let client = facts.borrow().client(session);
-        add_forwarded(parameters, (client, destination), &own, &mut facts.borrow_mut().request);
+        let client = state.borrow().client(session);
+        add_forwarded(parameters, (client, destination), &own, &mut state.borrow_mut().request);
     }
     if front.forwardfor.is_some() || back.forwardfor.is_some() {
-        let source = facts.borrow().source(session);
-        add_address(front.forwardfor.as_ref(), back.forwardfor.as_ref(), source, &mut facts.borrow_mut().request);
+        let source = state.borrow().source(session);
+        add_address(front.forwardfor.as_ref(), back.forwardfor.as_ref(), source, &mut state.borrow_mut().request);
     }
     if front.originalto.is_some() || back.originalto.is_some() {
-        let destination = facts.borrow().destination(session).map(|address| address.ip());
-        add_address(front.originalto.as_ref(), back.originalto.as_ref(), destination, &mut facts.borrow_mut().request);
+        let destination = state.borrow().destination(session).map(|address| address.ip());
+        add_address(front.originalto.as_ref(), back.originalto.as_ref(), destination, &mut state.borrow_mut().request);
     }
 }
 

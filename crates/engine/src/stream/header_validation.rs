@@ -5,12 +5,12 @@ use config::spec::{BalanceSpec, RestrictNames};
 use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::buffering;
 use crate::stream::http::Client;
 use crate::stream::reply::Failure;
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// Whether a proxy looks at requests at all: most do not, and then nothing of the below is touched.
 #[inline]
@@ -27,7 +27,7 @@ pub fn screens(proxy: &Proxy) -> bool {
 pub async fn screen(
     session: &Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     proxy: &Proxy,
     before: Option<&Proxy>,
 ) -> Result<(), Failure> {
@@ -35,14 +35,14 @@ pub async fn screen(
         return Ok(());
     }
     if proxy.http.restrict_names != RestrictNames::Preserve
-        && !restrict_names(proxy.http.restrict_names, &mut facts.borrow_mut().request)
+        && !restrict_names(proxy.http.restrict_names, &mut state.borrow_mut().request)
     {
-        facts.borrow_mut().denied = true;
+        state.borrow_mut().denied = true;
         return Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
     }
-    let waits = proxy.http.buffer_request || balances_by_body(proxy, &facts.borrow().request);
+    let waits = proxy.http.buffer_request || balances_by_body(proxy, &state.borrow().request);
     if waits && !before.is_some_and(|before| before.http.buffer_request) {
-        buffering::wait(session, client, facts, proxy).await?;
+        buffering::wait(session, client, state, proxy).await?;
     }
     Ok(())
 }

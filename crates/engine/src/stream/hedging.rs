@@ -30,15 +30,15 @@ use crate::stream::handshake::Greeting;
 use crate::stream::http::Client;
 use crate::stream::metrics::{self, Handshake, Step as Tallied};
 use crate::stream::{sharing, sticking};
-use crate::worker::{SharedFacts, Slot};
+use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
 /// A request that may go to a second server.
 pub struct Hedge<'a> {
     /// Its session.
     pub session: &'a Session,
-    /// Its facts.
-    pub facts: &'a SharedFacts,
+    /// Its state.
+    pub state: &'a SharedStreamState,
     /// The backend's proxy.
     pub proxy: &'a Proxy,
     /// The same proxy's backend.
@@ -53,24 +53,24 @@ impl Hedge<'_> {
     /// When the request goes to a second server; `None`: never.
     pub fn due(&self, client: &Client, bound: Option<Bound>) -> Option<Moment> {
         self.backend.limits.hedge?;
-        let facts = self.facts.borrow();
-        let request = &facts.request;
+        let state = self.state.borrow();
+        let request = &state.request;
         let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
         let is_tied = bound.is_some() || client.private.preference(self.proxy, self.backend).is_some();
-        if !is_safe || request.framing.has_body() || request.upgrade || is_tied || facts.attempts.hedged {
+        if !is_safe || request.framing.has_body() || request.upgrade || is_tied || state.attempts.hedged {
             return None;
         }
-        if self.backend.limits.never_retry || facts.orders.get().never_retry {
+        if self.backend.limits.never_retry || state.orders.get().never_retry {
             return None;
         }
-        let delay = self.session.worker.state(self.proxy.index).hedge_delay()?;
-        Some(facts.timings.queued? + delay)
+        let delay = self.session.worker.proxy_state(self.proxy.index).hedge_delay()?;
+        Some(state.timings.queued? + delay)
     }
 
     fn request<'r>(&'r self, client: &'r mut Client, exclude: usize) -> Request<'r> {
         Request {
             session: self.session,
-            facts: self.facts,
+            state: self.state,
             proxy: self.proxy,
             client: &mut client.conn,
             waits_for_bytes: false,
@@ -96,26 +96,26 @@ impl Hedge<'_> {
 
     fn begin(&self, client: &mut Client, current: usize) -> Option<Box<Rival>> {
         let worker = &self.session.worker;
-        let state = worker.state(self.proxy.index);
+        let proxy_state = worker.proxy_state(self.proxy.index);
         let mut request = self.request(client, current);
-        let Some(slot) = ProxyState::assign_spare(state.clone(), &request.context(Some(current))) else {
-            state.note_hedge(Hedged::WithoutServer);
+        let Some(slot) = ProxyState::assign_spare(proxy_state.clone(), &request.context(Some(current))) else {
+            proxy_state.note_hedge(Hedged::WithoutServer);
             return None;
         };
-        if !state.may_hedge(rt::now()) {
-            state.note_hedge(Hedged::OverBudget);
+        if !proxy_state.may_hedge(rt::now()) {
+            proxy_state.note_hedge(Hedged::OverBudget);
             return None;
         }
         let server = self.backend.servers.get(slot.server())?;
         let Some((step, head)) = self.step(&mut request, server) else {
-            state.note_hedge(Hedged::WithoutServer);
+            proxy_state.note_hedge(Hedged::WithoutServer);
             return None;
         };
         request.count_server(&slot, true);
-        state.note_hedge(Hedged::Begun);
-        self.facts.borrow_mut().attempts.hedged = true;
+        proxy_state.note_hedge(Hedged::Begun);
+        self.state.borrow_mut().attempts.hedged = true;
         let was_idle = matches!(step, Step::Idle(_));
-        let own = self.facts.borrow().orders.get().timeouts;
+        let own = self.state.borrow().orders.get().timeouts;
         let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let first = request.first;
         let (link, input, connected) = (None, Buffer::empty(), None);
@@ -152,7 +152,7 @@ impl Hedge<'_> {
             Step::Idle(link) => link.carrier.request_format(),
             _ => RequestFormat::H1,
         };
-        encode_head(self.facts, self.proxy, (server, format), self.says_close, &mut head).ok()?;
+        encode_head(self.state, self.proxy, (server, format), self.says_close, &mut head).ok()?;
         request.count(server, if matches!(step, Step::Idle(_)) { Tallied::Reuse } else { Tallied::Connect });
         Some((step, head))
     }
@@ -160,10 +160,10 @@ impl Hedge<'_> {
     /// The second server answers: it takes the place of the first one, whose link is closed.
     pub fn overtake(&self, client: &mut Client, place: &mut Target, won: Won) -> Buffer {
         let Won { target, input, connected, first_stood, handshake } = won;
-        let state = self.session.worker.state(self.proxy.index);
-        let waited = self.facts.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
-        state.note_hedge(Hedged::Won);
-        state.note_latency(|| waited, rt::now());
+        let proxy_state = self.session.worker.proxy_state(self.proxy.index);
+        let waited = self.state.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
+        proxy_state.note_hedge(Hedged::Won);
+        proxy_state.note_latency(|| waited, rt::now());
         let loser = place.slot.server();
         *place = target;
         // How long it would have taken is unknown: so long at least.
@@ -176,11 +176,11 @@ impl Hedge<'_> {
         request.note_server(place.slot.server());
         request.note_connected(&place.link);
         {
-            let facts = &mut *self.facts.borrow_mut();
-            facts.attempts.hedge_won = true;
-            facts.timings.connected = connected.or(facts.timings.connected);
+            let state = &mut *self.state.borrow_mut();
+            state.attempts.hedge_won = true;
+            state.timings.connected = connected.or(state.timings.connected);
         }
-        sticking::remember(self.session, &self.facts.borrow());
+        sticking::remember(self.session, &self.state.borrow());
         input
     }
 }
@@ -207,7 +207,7 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
         crate::check::observe(&session.worker, proxy, server, sign);
     }
     if matches!(standing, Standing::Poor | Standing::Gone) {
-        session.worker.state(backend).note_hedge(Hedged::Failed);
+        session.worker.proxy_state(backend).note_hedge(Hedged::Failed);
         ejections::observe(&session.worker, proxy, server.index, || ejections::FAILED);
     }
 }
@@ -313,7 +313,7 @@ impl Rival {
                         return Standing::Awaited;
                     }
                     Poll::Ready(secured) => {
-                        let resumed = securing.stream.tls_facts().is_some_and(|facts| facts.resumed);
+                        let resumed = securing.stream.handshake_info().is_some_and(|state| state.resumed);
                         self.handshake = Some(if secured { Handshake::Made { resumed } } else { Handshake::Failed });
                         if !secured {
                             return Standing::Gone;

@@ -16,7 +16,7 @@ use crate::stream::private::PrivateLinks;
 use crate::stream::request;
 use crate::stream::several;
 use crate::stream::task::StreamTask;
-use crate::worker::SharedFacts;
+use crate::worker::SharedStreamState;
 
 /// The client's side of a session.
 pub struct Client {
@@ -104,10 +104,10 @@ impl Client {
         std::mem::take(&mut self.reuse)
     }
 
-    /// The facts of the next request, and whether its stream began in TCP mode.
-    pub fn begin(&mut self, session: &StreamTask) -> (SharedFacts, bool) {
+    /// The state of the next request, and whether its stream began in TCP mode.
+    pub fn begin(&mut self, session: &StreamTask) -> (SharedStreamState, bool) {
         match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
-            Some(facts) => (facts, true),
+            Some(state) => (state, true),
             None => (session.begin(), false),
         }
     }
@@ -119,10 +119,10 @@ pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) 
     client.begun = true;
     serve(session, client).await;
     if client.begun
-        && let Some(facts) = session.current()
+        && let Some(state) = session.current()
     {
         // Nothing came of it.
-        session.end(facts);
+        session.end(state);
     }
 }
 

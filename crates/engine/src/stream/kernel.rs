@@ -4,8 +4,8 @@
 use expression::sample::{Transport, Value};
 use rt::net::{SocketQuery, TcpInfo};
 
-use crate::facts::Facts;
 use crate::session::Session;
+use crate::stream_state::StreamState;
 
 /// Whom to ask about one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,10 +37,10 @@ impl Kernel {
 }
 
 /// A fact about one of the connections.
-pub fn ask(session: &Session, facts: &Facts, fact: Transport) -> Option<Value<'static>> {
+pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Value<'static>> {
     let known = match fact {
-        Transport::ServerRtt | Transport::ServerRttVariance => facts.attempts.server_kernel.known(),
-        _ => session.socket().tcp_info().ok().or_else(|| facts.client_kernel.known()),
+        Transport::ServerRtt | Transport::ServerRttVariance => state.attempts.server_kernel.known(),
+        _ => session.socket().tcp_info().ok().or_else(|| state.client_kernel.known()),
     }?;
     let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     Some(Value::Int(match fact {
@@ -57,11 +57,11 @@ pub fn ask(session: &Session, facts: &Facts, fact: Transport) -> Option<Value<'s
 }
 
 /// The server's connection is closed, or becomes another stream's.
-pub fn part_from_server(session: &Session, facts: &mut Facts, server: SocketQuery) {
-    facts.attempts.server_kernel.part(server, session.worker.logger.asks_kernel(session.frontend));
+pub fn part_from_server(session: &Session, state: &mut StreamState, server: SocketQuery) {
+    state.attempts.server_kernel.part(server, session.worker.logger.asks_kernel(session.frontend));
 }
 
 /// The client's connection is closed before the stream's line is written.
-pub fn part_from_client(session: &Session, facts: &mut Facts) {
-    facts.client_kernel.part(session.socket(), session.worker.logger.asks_kernel(session.frontend));
+pub fn part_from_client(session: &Session, state: &mut StreamState) {
+    state.client_kernel.part(session.socket(), session.worker.logger.asks_kernel(session.frontend));
 }

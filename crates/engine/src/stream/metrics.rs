@@ -5,40 +5,45 @@ use std::cell::Cell;
 
 use conn::h2::Counts;
 use live::Counts as Loads;
-use live::counters::{Http2Tally, ProxyTallies, Rate, Tally, WorkerTallies};
+use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, Rate, WorkerCounters};
 use policy::program::{Proxy, Server};
 
-use crate::facts::{Cause, Facts, Flow, Phase};
 use crate::session::Session;
 use crate::stream::tracking;
+use crate::stream_state::{Cause, Flow, Phase, StreamState};
 use crate::worker::Worker;
 
 impl Worker {
-    fn all(&self) -> impl Iterator<Item = &WorkerTallies> {
-        self.process.counters.workers.iter().map(|tallies| &**tallies)
+    fn all(&self) -> impl Iterator<Item = &WorkerCounters> {
+        self.process.counters.workers.iter().map(|counters| &**counters)
     }
 
-    fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyTallies> {
+    fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyCounters> {
         self.all().map(move |worker| &*worker.proxies[index])
     }
 
-    fn add(&self, tally: &Tally, find: impl Fn(&WorkerTallies) -> &Tally, rate: impl Fn(&Tally) -> &Rate) {
-        rate(tally).add(rt::now(), 1, || self.all().map(|worker| rate(find(worker))));
+    fn add(
+        &self,
+        counters: &ObjectCounters,
+        find: impl Fn(&WorkerCounters) -> &ObjectCounters,
+        rate: impl Fn(&ObjectCounters) -> &Rate,
+    ) {
+        rate(counters).add(rt::now(), 1, || self.all().map(|worker| rate(find(worker))));
     }
 }
 
 /// A connection was accepted.
 pub fn connection(session: &Session) {
     let worker = &session.worker;
-    let (tallies, now, index) = (session.tallies(), rt::now(), session.frontend);
-    let process = &worker.tallies().process;
+    let (counters, now, index) = (session.counters(), rt::now(), session.frontend);
+    let process = &worker.counters().process;
     process.connections.increment();
     process.connection_rate.add(now, 1, || worker.all().map(|worker| &worker.process.connection_rate));
-    let front = &tallies.front;
+    let front = &counters.front;
     front.connections.increment();
     front.most_sessions.note(u64::from(worker.process.live.proxies[index].feconn()));
     front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
-    if let Some(bind) = tallies.binds.get(session.bind_index()) {
+    if let Some(bind) = counters.binds.get(session.bind_index()) {
         bind.connections.increment();
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
@@ -51,50 +56,50 @@ pub fn connection(session: &Session) {
 
 /// A rule has refused a connection, or the session that it was to become.
 pub fn denied(session: &Session, before_session: bool) {
-    let proxy = session.tallies();
-    for tally in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
-        (if before_session { &tally.denied_connections } else { &tally.denied_sessions }).increment();
+    let proxy = session.counters();
+    for counters in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
+        (if before_session { &counters.denied_connections } else { &counters.denied_sessions }).increment();
     }
 }
 
 /// To evaluate the rules on a connection cost more than it may.
 pub fn exhausted(session: &Session) {
-    let proxy = session.tallies();
-    for tally in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
-        tally.internal_errors.increment();
+    let proxy = session.counters();
+    for counters in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
+        counters.internal_errors.increment();
     }
 }
 
 /// A connection begins its session: what its address asks for before that has gone well.
 pub fn session(session: &Session) {
     let worker = &session.worker;
-    let (tallies, now, index) = (session.tallies(), rt::now(), session.frontend);
-    worker.tallies().process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
-    let front = &tallies.front;
+    let (counters, now, index) = (session.counters(), rt::now(), session.frontend);
+    worker.counters().process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
+    let front = &counters.front;
     front.sessions.increment();
     front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
-    if let Some(bind) = tallies.binds.get(session.bind_index()) {
+    if let Some(bind) = counters.binds.get(session.bind_index()) {
         bind.sessions.increment();
     }
 }
 
 /// A session has ended.
 pub fn session_ended(session: &Session) {
-    if let Some(bind) = session.tallies().binds.get(session.bind_index()) {
+    if let Some(bind) = session.counters().binds.get(session.bind_index()) {
         bind.ended.increment();
     }
 }
 
 /// A request, or what was taken for one, has come.
 pub fn request(session: &Session) {
-    session.worker.tallies().process.requests.increment();
+    session.worker.counters().process.requests.increment();
     upgraded(session);
 }
 
 /// The same of a stream that began in TCP mode: the process has counted it.
 pub fn upgraded(session: &Session) {
     let worker = &session.worker;
-    let (front, index) = (&session.tallies().front, session.frontend);
+    let (front, index) = (&session.counters().front, session.frontend);
     front.requests.increment();
     if session.has_several() {
         front.protocol.streams.subtract(1);
@@ -104,20 +109,20 @@ pub fn upgraded(session: &Session) {
 
 /// A monitoring request was answered with that status.
 pub fn monitored(session: &Session, status: u16) {
-    let front = &session.tallies().front;
+    let front = &session.counters().front;
     front.intercepted.increment();
     front.answers[usize::from(status) / 100].increment();
 }
 
 /// A session in TCP mode is a request of the process.
 pub fn tcp(session: &Session) {
-    session.worker.tallies().process.requests.increment();
+    session.worker.counters().process.requests.increment();
 }
 
 /// A backend was chosen.
 pub fn backend(worker: &Worker, proxy: &Proxy) {
     let (index, now) = (proxy.index, rt::now());
-    let back = &worker.tallies().proxies[index].back;
+    let back = &worker.counters().proxies[index].back;
     back.sessions.increment();
     back.most_sessions.note(1);
     back.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.back.session_rate));
@@ -125,13 +130,13 @@ pub fn backend(worker: &Worker, proxy: &Proxy) {
 
 /// A server was chosen by the balance and took the request; the counts include it.
 pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, balanced: bool) {
-    let tallies = worker.tallies();
-    let (tally, back) = (&tallies.servers[server.serial], &tallies.proxies[proxy.index].back);
+    let counters = worker.counters();
+    let (counters, back) = (&counters.servers[server.serial], &counters.proxies[proxy.index].back);
     if balanced {
-        tally.balanced.increment();
+        counters.balanced.increment();
         back.balanced.increment();
     }
-    tally.most_sessions.note(u64::from(entered.srv_conn));
+    counters.most_sessions.note(u64::from(entered.srv_conn));
     back.most_sessions.note(u64::from(entered.beconn));
     back.note_session(rt::now());
 }
@@ -145,15 +150,15 @@ pub fn queued(
     waiting: u32,
     sessions: u32,
 ) {
-    let tallies = worker.tallies();
-    let back = &tallies.proxies[proxy.index].back;
+    let counters = worker.counters();
+    let back = &counters.proxies[proxy.index].back;
     back.most_queued.note(u64::from(waiting));
     back.most_sessions.note(u64::from(sessions));
     if let Some((server, waiting)) = server {
-        let tally = &tallies.servers[server.serial];
-        tally.most_queued.note(u64::from(waiting));
+        let counters = &counters.servers[server.serial];
+        counters.most_queued.note(u64::from(waiting));
         if balanced {
-            tally.balanced.increment();
+            counters.balanced.increment();
             back.balanced.increment();
         }
     }
@@ -172,11 +177,11 @@ pub enum Handshake {
 }
 
 impl Handshake {
-    fn count(self, tally: &Tally) {
+    fn count(self, counters: &ObjectCounters) {
         match self {
-            Self::Made { resumed: false } => &tally.tls_sessions,
-            Self::Made { resumed: true } => &tally.tls_resumed,
-            Self::Failed => &tally.tls_failed,
+            Self::Made { resumed: false } => &counters.tls_sessions,
+            Self::Made { resumed: true } => &counters.tls_resumed,
+            Self::Failed => &counters.tls_failed,
         }
         .increment();
     }
@@ -184,12 +189,12 @@ impl Handshake {
 
 /// A client has shaken hands, or not.
 pub fn client_handshake(session: &Session, handshake: Handshake) {
-    let (worker, tallies, now) = (&session.worker, session.tallies(), rt::now());
-    handshake.count(&tallies.front);
-    if let Some(bind) = tallies.binds.get(session.bind_index()) {
+    let (worker, counters, now) = (&session.worker, session.counters(), rt::now());
+    handshake.count(&counters.front);
+    if let Some(bind) = counters.binds.get(session.bind_index()) {
         handshake.count(bind);
     }
-    let process = &worker.tallies().process;
+    let process = &worker.counters().process;
     process.tls_connections.increment();
     process.tls_rate.add(now, 1, || worker.all().map(|worker| &worker.process.tls_rate));
     if handshake == (Handshake::Made { resumed: false }) {
@@ -199,10 +204,10 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
 
 /// The same with a server.
 pub fn server_handshake(worker: &Worker, proxy: &Proxy, server: &Server, handshake: Handshake) {
-    let tallies = worker.tallies();
-    handshake.count(&tallies.proxies[proxy.index].back);
-    handshake.count(&tallies.servers[server.serial]);
-    let process = &tallies.process;
+    let counters = worker.counters();
+    handshake.count(&counters.proxies[proxy.index].back);
+    handshake.count(&counters.servers[server.serial]);
+    let process = &counters.process;
     process.tls_connections.increment();
     if handshake == (Handshake::Made { resumed: false }) {
         process.back_key_rate.add(rt::now(), 1, || worker.all().map(|worker| &worker.process.back_key_rate));
@@ -229,97 +234,97 @@ pub enum Step {
 /// Counts a step for the server and its backend. Each attempt is a session of the server.
 #[inline]
 pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step) {
-    let tallies = worker.tallies();
+    let counters = worker.counters();
     if let (Some(server), Step::Connect | Step::Reuse) = (server, step) {
-        let tally = &tallies.servers[server.serial];
-        tally.sessions.increment();
-        tally.note_session(rt::now());
-        worker.add(tally, |worker| &worker.servers[server.serial], |tally| &tally.session_rate);
+        let counters = &counters.servers[server.serial];
+        counters.sessions.increment();
+        counters.note_session(rt::now());
+        worker.add(counters, |worker| &worker.servers[server.serial], |counters| &counters.session_rate);
     }
-    let count = |tally: &Tally| {
+    let count = |counters: &ObjectCounters| {
         match step {
-            Step::Connect => &tally.connects,
-            Step::Reuse => &tally.reuses,
-            Step::Retry => &tally.retries,
-            Step::Redispatch => &tally.redispatches,
-            Step::Failure => &tally.connect_errors,
-            Step::BadAnswer => &tally.response_errors,
+            Step::Connect => &counters.connects,
+            Step::Reuse => &counters.reuses,
+            Step::Retry => &counters.retries,
+            Step::Redispatch => &counters.redispatches,
+            Step::Failure => &counters.connect_errors,
+            Step::BadAnswer => &counters.response_errors,
         }
         .increment();
     };
-    count(&tallies.proxies[proxy.index].back);
+    count(&counters.proxies[proxy.index].back);
     if let Some(server) = server {
-        count(&tallies.servers[server.serial]);
+        count(&counters.servers[server.serial]);
     }
 }
 
-/// Whom the facts of a stream are counted for.
+/// Whom the state of a stream are counted for.
 struct Parties<'a> {
-    front: &'a Tally,
-    bind: Option<&'a Tally>,
-    back: Option<&'a Tally>,
-    server: Option<&'a Tally>,
+    front: &'a ObjectCounters,
+    bind: Option<&'a ObjectCounters>,
+    back: Option<&'a ObjectCounters>,
+    server: Option<&'a ObjectCounters>,
 }
 
 impl<'a> Parties<'a> {
-    fn of(session: &'a Session, facts: &Facts) -> Self {
+    fn of(session: &'a Session, state: &StreamState) -> Self {
         let worker = &session.worker;
-        let (tallies, proxy) = (worker.tallies(), session.tallies());
-        let server = facts.backend.zip(facts.server).and_then(|(backend, server)| {
+        let (counters, proxy) = (worker.counters(), session.counters());
+        let server = state.backend.zip(state.server).and_then(|(backend, server)| {
             let backend = session.proxy_at(backend).backend.as_ref()?;
-            backend.servers.get(server).map(|server| &tallies.servers[server.serial])
+            backend.servers.get(server).map(|server| &counters.servers[server.serial])
         });
         Self {
             front: &proxy.front,
             bind: proxy.binds.get(session.bind_index()),
-            back: facts.backend.map(|backend| &tallies.proxies[backend].back),
+            back: state.backend.map(|backend| &counters.proxies[backend].back),
             server,
         }
     }
 
     /// Counts for all of them.
     #[inline]
-    fn each(&self, count: impl Fn(&'a Tally)) {
+    fn each(&self, count: impl Fn(&'a ObjectCounters)) {
         count(self.front);
         [self.bind, self.back, self.server].into_iter().flatten().for_each(count);
     }
 
-    fn behind(&self) -> impl Iterator<Item = &'a Tally> {
+    fn behind(&self) -> impl Iterator<Item = &'a ObjectCounters> {
         [self.back, self.server].into_iter().flatten()
     }
 }
 
 /// Counts the bytes that went since the last time, so that a long stream shows while it runs.
-pub fn bytes(session: &Session, facts: &mut Facts) {
-    add_bytes(session, &Parties::of(session, facts), facts);
-    tracking::bytes(session, facts);
+pub fn bytes(session: &Session, state: &mut StreamState) {
+    add_bytes(session, &Parties::of(session, state), state);
+    tracking::bytes(session, state);
 }
 
 #[inline]
-fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
-    let now = facts.flow();
-    let Flow { bytes_in, sent, received, bytes_out } = now.since(&facts.counted);
+fn add_bytes(session: &Session, parties: &Parties<'_>, state: &mut StreamState) {
+    let now = state.flow();
+    let Flow { bytes_in, sent, received, bytes_out } = now.since(&state.counted);
     if bytes_in == 0 && sent == 0 && received == 0 && bytes_out == 0 {
         return;
     }
-    facts.counted = now;
+    state.counted = now;
     if session.has_several() {
         // What the protocol's counters are made of holds bytes of HTTP/1 and HTTP/2.
         parties.front.protocol.received.subtract(bytes_in);
         parties.front.protocol.sent.subtract(bytes_out);
     }
-    if let (Some(back), true) = (parties.back, facts.attempts.link.is_some_and(|link| link.protocol.major > 1)) {
+    if let (Some(back), true) = (parties.back, state.attempts.link.is_some_and(|link| link.protocol.major > 1)) {
         back.protocol.received.subtract(received);
         back.protocol.sent.subtract(sent);
     }
-    parties.each(|tally| {
-        tally.bytes_in.add(bytes_in);
-        tally.sent.add(sent);
-        tally.received.add(received);
-        tally.bytes_out.add(bytes_out);
+    parties.each(|counters| {
+        counters.bytes_in.add(bytes_in);
+        counters.sent.add(sent);
+        counters.received.add(received);
+        counters.bytes_out.add(bytes_out);
     });
     let worker = &session.worker;
-    let process = &worker.tallies().process;
+    let process = &worker.counters().process;
     let written = sent + bytes_out;
     process.bytes_out.add(written);
     let units = (written + 16) / 32;
@@ -328,18 +333,18 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
 
 /// Bytes of a message that is under way: a large one shows before its end.
 #[inline]
-pub fn flowing(session: &Session, facts: &mut Facts) {
+pub fn flowing(session: &Session, state: &mut StreamState) {
     const WORTH_COUNTING: u64 = 64 * 1024;
-    if facts.bytes.bytes_in - facts.counted.bytes_in + facts.bytes.bytes_out - facts.counted.bytes_out >= WORTH_COUNTING
+    if state.bytes.bytes_in - state.counted.bytes_in + state.bytes.bytes_out - state.counted.bytes_out >= WORTH_COUNTING
     {
-        bytes(session, facts);
+        bytes(session, state);
     }
 }
 
 /// Bytes of a body that the kernel moved: a request's go from the frontend's peer to the backend's, an answer's back.
-pub fn spliced(session: &Session, facts: &Facts, answer: bool, bytes: usize) {
+pub fn spliced(session: &Session, state: &StreamState, answer: bool, bytes: usize) {
     let bytes = bytes as u64;
-    let parties = Parties::of(session, facts);
+    let parties = Parties::of(session, state);
     let (from, to) = if answer { (parties.back, Some(parties.front)) } else { (Some(parties.front), parties.back) };
     if let Some(from) = from {
         from.spliced_in.add(bytes);
@@ -347,72 +352,72 @@ pub fn spliced(session: &Session, facts: &Facts, answer: bool, bytes: usize) {
     if let Some(to) = to {
         to.spliced_out.add(bytes);
     }
-    session.worker.tallies().process.spliced_out.add(bytes);
+    session.worker.counters().process.spliced_out.add(bytes);
 }
 
 /// A stream has ended.
-pub fn stream(session: &Session, facts: &mut Facts) {
-    let parties = Parties::of(session, facts);
-    add_bytes(session, &parties, facts);
-    if facts.outcome.cause != Cause::Normal {
-        let in_frontend = facts.backend.is_none_or(|backend| backend == session.frontend);
-        outcome(&parties, facts, in_frontend);
+pub fn stream(session: &Session, state: &mut StreamState) {
+    let parties = Parties::of(session, state);
+    add_bytes(session, &parties, state);
+    if state.outcome.cause != Cause::Normal {
+        let in_frontend = state.backend.is_none_or(|backend| backend == session.frontend);
+        outcome(&parties, state, in_frontend);
     }
-    if facts.status != 0 {
-        answer(&parties, facts);
+    if state.status != 0 {
+        answer(&parties, state);
     }
-    if let (Some(back), true) = (parties.back, facts.server.is_some()) {
-        times(back, parties.server, facts);
+    if let (Some(back), true) = (parties.back, state.server.is_some()) {
+        times(back, parties.server, state);
     }
 }
 
 /// A server has announced its answer.
-pub fn interim(session: &Session, facts: &Facts) {
-    if let Some(server) = Parties::of(session, facts).server {
+pub fn interim(session: &Session, state: &StreamState) {
+    if let Some(server) = Parties::of(session, state).server {
         server.answers[1].increment();
     }
 }
 
 /// Bytes of a request that were read behind its end in the log: the protocol alone has seen them.
 pub fn dropped(session: &Session, bytes: usize) {
-    session.tallies().front.protocol.received.add(bytes as u64);
+    session.counters().front.protocol.received.add(bytes as u64);
 }
 
 /// What came was no request: the protocol alone has seen its bytes, and those of the answer. A connection that ended
 /// without a byte was no stream of it.
 #[cold]
-pub fn no_request(session: &Session, facts: &Facts, received: usize, sent: usize) {
-    let protocol = &session.tallies().front.protocol;
+pub fn no_request(session: &Session, state: &StreamState, received: usize, sent: usize) {
+    let protocol = &session.counters().front.protocol;
     if !session.has_several() {
         protocol.received.add(received as u64);
         protocol.sent.add(sent as u64);
-        if received == 0 && facts.bytes.bytes_in == 0 {
+        if received == 0 && state.bytes.bytes_in == 0 {
             protocol.streams.subtract(1);
         }
     }
-    session.worker.tallies().process.bytes_out.add(sent as u64);
+    session.worker.counters().process.bytes_out.add(sent as u64);
 }
 
 /// A change of a head did not fit.
 #[cold]
-pub fn failed_rewrite(session: &Session, facts: &Facts) {
-    Parties::of(session, facts).each(|tally| tally.failed_rewrites.increment());
+pub fn failed_rewrite(session: &Session, state: &StreamState) {
+    Parties::of(session, state).each(|counters| counters.failed_rewrites.increment());
 }
 
 /// The class of the answer; a server is counted for what came from it, whatever rules made of that.
 #[inline]
-fn answer(parties: &Parties<'_>, facts: &Facts) {
+fn answer(parties: &Parties<'_>, state: &StreamState) {
     let class_of = |status: i32| match status {
         100..600 => status as usize / 100,
         _ => 0,
     };
-    let class = class_of(facts.status);
+    let class = class_of(state.status);
     parties.front.answers[class].increment();
     if let Some(back) = parties.back {
         back.answers[class].increment();
     }
-    if let (Some(server), Some(_)) = (parties.server, facts.timings.response) {
-        let class = facts.server_status.map_or(class, |status| class_of(i32::from(status)));
+    if let (Some(server), Some(_)) = (parties.server, state.timings.response) {
+        let class = state.server_status.map_or(class, |status| class_of(i32::from(status)));
         server.answers[class].increment();
     }
 }
@@ -420,96 +425,96 @@ fn answer(parties: &Parties<'_>, facts: &Facts) {
 /// A server of HTTP/1 has done what a sound one would not do.
 #[cold]
 pub fn server_glitches(session: &Session, backend: usize, glitches: u32) {
-    session.worker.tallies().proxies[backend].back_http2.glitches.add(u64::from(glitches));
+    session.worker.counters().proxies[backend].back_http2.glitches.add(u64::from(glitches));
 }
 
 /// A connection of HTTP/2 that is open, and what is counted of it.
 pub struct Http2Connection<'a> {
-    tally: &'a Http2Tally,
+    counters: &'a Http2Counters,
     streams: Cell<u64>,
 }
 
 impl<'a> Http2Connection<'a> {
     /// It has begun.
-    pub fn new(tally: &'a Http2Tally) -> Self {
-        tally.open_connections.increment();
-        tally.connections.increment();
-        Self { tally, streams: Cell::new(0) }
+    pub fn new(counters: &'a Http2Counters) -> Self {
+        counters.open_connections.increment();
+        counters.connections.increment();
+        Self { counters, streams: Cell::new(0) }
     }
 
     /// A client's connection goes on in HTTP/2, and is none of HTTP/1.
     pub fn with_client(session: &'a Session) -> Self {
-        session.tallies().front.protocol.connections.subtract(1);
-        Self::new(&session.tallies().front_http2)
+        session.counters().front.protocol.connections.subtract(1);
+        Self::new(&session.counters().front_http2)
     }
 
     /// What has happened on it. Glitches are counted where their consequences are.
     pub fn count(&self, counts: &Counts) {
-        let tally = self.tally;
+        let counters = self.counters;
         let rows = [
-            (&tally.headers_received, counts.headers),
-            (&tally.data_received, counts.data),
-            (&tally.settings_received, counts.settings),
-            (&tally.resets_received, counts.resets),
-            (&tally.departures_received, counts.departures),
-            (&tally.connection_errors, counts.connection_errors),
-            (&tally.stream_errors, counts.stream_errors),
-            (&tally.resets_sent, counts.resets_sent),
-            (&tally.departures_sent, counts.departures_sent),
-            (&tally.open_streams, counts.streams),
-            (&tally.streams, counts.streams),
-            (&tally.stream_stalls, counts.stream_stalls),
-            (&tally.connection_stalls, counts.connection_stalls),
+            (&counters.headers_received, counts.headers),
+            (&counters.data_received, counts.data),
+            (&counters.settings_received, counts.settings),
+            (&counters.resets_received, counts.resets),
+            (&counters.departures_received, counts.departures),
+            (&counters.connection_errors, counts.connection_errors),
+            (&counters.stream_errors, counts.stream_errors),
+            (&counters.resets_sent, counts.resets_sent),
+            (&counters.departures_sent, counts.departures_sent),
+            (&counters.open_streams, counts.streams),
+            (&counters.streams, counts.streams),
+            (&counters.stream_stalls, counts.stream_stalls),
+            (&counters.connection_stalls, counts.connection_stalls),
         ];
         rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
         let open = self.streams.get() + u64::from(counts.streams);
         let ended = u64::from(counts.ended).min(open);
-        tally.open_streams.subtract(ended);
+        counters.open_streams.subtract(ended);
         self.streams.set(open - ended);
     }
 }
 
 impl Drop for Http2Connection<'_> {
     fn drop(&mut self) {
-        self.tally.open_connections.subtract(1);
-        self.tally.open_streams.subtract(self.streams.get());
+        self.counters.open_connections.subtract(1);
+        self.counters.open_streams.subtract(self.streams.get());
     }
 }
 
 /// Who was at fault. `in_frontend`: no other proxy had the request.
 #[cold]
-fn outcome(parties: &Parties<'_>, facts: &Facts, in_frontend: bool) {
-    let (cause, phase) = (facts.outcome.cause, facts.outcome.phase);
+fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
+    let (cause, phase) = (state.outcome.cause, state.outcome.phase);
     match (cause, phase) {
         (Cause::Normal, _) => {}
-        (Cause::Internal, _) => parties.each(|tally| tally.internal_errors.increment()),
-        _ if facts.failed => parties.each(|tally| tally.internal_errors.increment()),
-        (_, Phase::Request | Phase::Tarpit) if facts.denied => {
-            let back = parties.back.filter(|_| facts.has_request);
-            for tally in [Some(parties.front), parties.bind, back].into_iter().flatten() {
-                tally.denied_requests.increment();
+        (Cause::Internal, _) => parties.each(|counters| counters.internal_errors.increment()),
+        _ if state.failed => parties.each(|counters| counters.internal_errors.increment()),
+        (_, Phase::Request | Phase::Tarpit) if state.denied => {
+            let back = parties.back.filter(|_| state.has_request);
+            for counters in [Some(parties.front), parties.bind, back].into_iter().flatten() {
+                counters.denied_requests.increment();
             }
         }
-        (_, _) if facts.denied => parties.each(|tally| tally.denied_responses.increment()),
+        (_, _) if state.denied => parties.each(|counters| counters.denied_responses.increment()),
         // A rule has answered: that is no error.
         (Cause::Local, Phase::Request) => parties.front.intercepted.add(u64::from(in_frontend)),
         (_, Phase::Request) => {
-            for tally in [Some(parties.front), parties.bind].into_iter().flatten() {
-                tally.request_errors.increment();
+            for counters in [Some(parties.front), parties.bind].into_iter().flatten() {
+                counters.request_errors.increment();
             }
         }
         // Who leaves before there is a connection has not aborted a transfer.
         (Cause::Client, Phase::Connect) => {}
         (Cause::Client | Cause::ClientTimeout, _) => {
-            parties.behind().for_each(|tally| tally.client_aborts.increment());
+            parties.behind().for_each(|counters| counters.client_aborts.increment());
         }
         (Cause::Server | Cause::ServerTimeout | Cause::Proxy, Phase::Headers) => {
-            parties.behind().for_each(|tally| tally.response_errors.increment());
+            parties.behind().for_each(|counters| counters.response_errors.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {
-            for tally in parties.behind() {
-                tally.server_aborts.increment();
-                tally.response_errors.increment();
+            for counters in parties.behind() {
+                counters.server_aborts.increment();
+                counters.response_errors.increment();
             }
         }
         _ => {}
@@ -518,13 +523,13 @@ fn outcome(parties: &Parties<'_>, facts: &Facts, in_frontend: bool) {
 
 /// Times in milliseconds, as the log tells them.
 #[inline]
-fn times(back: &Tally, server: Option<&Tally>, facts: &Facts) {
-    let timers = facts.timings.timers(rt::now());
+fn times(back: &ObjectCounters, server: Option<&ObjectCounters>, state: &StreamState) {
+    let timers = state.timings.timers(rt::now());
     let known = |value: i64| u64::try_from(value).unwrap_or(0);
     let values = [known(timers.queue), known(timers.connect), known(timers.response), known(timers.total)];
-    let add = |tally: &Tally| {
-        tally.times.add(values);
-        tally.longest.iter().zip(values).for_each(|(longest, value)| longest.note(value));
+    let add = |counters: &ObjectCounters| {
+        counters.times.add(values);
+        counters.longest.iter().zip(values).for_each(|(longest, value)| longest.note(value));
     };
     add(back);
     if let Some(server) = server {

@@ -8,33 +8,33 @@ use policy::program::{ErrorPages, Page};
 use policy::rule::Reply;
 use wire::http::Head;
 
-use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::answer::text;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{has_rules_after, run_after};
+use crate::stream_state::StreamState;
 
 /// The answer to a stream's request: that text with canonical fields, changed by `http-after-response`
 /// rules, with the connection lines that this client needs.
-pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: bool) -> Prepared<'t> {
+pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, keep: bool) -> Prepared<'t> {
     let spelling = session.proxy().http.client_spelling.as_deref();
-    let bare = facts.wants_head_alone();
+    let bare = state.wants_head_alone();
     if let Some(head) = reply.head
         && spelling.is_none()
-        && !has_rules_after(session, facts)
+        && !has_rules_after(session, state)
     {
         let room = || session.worker.take_text();
-        return prepared::complete(reply.text, head, (facts.request.version(), bare), keep, room);
+        return prepared::complete(reply.text, head, (state.request.version(), bare), keep, room);
     }
     let mut failed = false;
     let edit = |head: &mut Head| {
-        failed = run_after(session, facts, head).is_some();
-        !facts.opens_tunnel(head.status())
+        failed = run_after(session, state, head).is_some();
+        !state.opens_tunnel(head.status())
     };
-    let answer = prepared::compose(&reply.text, (&facts.request, bare), spelling, keep, edit);
+    let answer = prepared::compose(&reply.text, (&state.request, bare), spelling, keep, edit);
     // Where the rules fail, it goes out as it was.
     let answer = match failed {
-        true => prepared::compose(&reply.text, (&facts.request, bare), spelling, keep, |_| true),
+        true => prepared::compose(&reply.text, (&state.request, bare), spelling, keep, |_| true),
         false => answer,
     };
     answer.unwrap_or(Prepared { bytes: reply.text, keep: false, status: None })
@@ -43,7 +43,7 @@ pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: b
 /// The page for a status: the backend's own, else the frontend's, else that of every proxy. The session is that of the
 /// view.
 pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply<'s> {
-    let backend = view.facts.backend.map(|index| session.proxy_at(index));
+    let backend = view.state.backend.map(|index| session.proxy_at(index));
     let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
     match own {
         None => ErrorPages::standard(status).lend(),
@@ -51,12 +51,12 @@ pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply
         Some(Page::Described(answer)) => {
             // As soon as there is an answer of a server, the request is not looked at any more, nor is what the page is to
             // take the place of.
-            let answered = view.facts.timings.response.is_some();
+            let answered = view.state.timings.response.is_some();
             let direction = if answered { Direction::Response } else { Direction::Request };
             // What the page is the answer to counts no more; the page itself may cost too much as well.
-            view.facts.exhausted.set(false);
+            view.state.exhausted.set(false);
             match text(EvalContext { direction, response: None, ..view }, answer) {
-                _ if view.facts.exhausted.get() => ErrorPages::standard(500).lend(),
+                _ if view.state.exhausted.get() => ErrorPages::standard(500).lend(),
                 Some(reply) if reply.text.len() <= session.generation().program.global.bufsize => reply,
                 // It fits in no buffer.
                 _ => ErrorPages::standard(500).lend(),

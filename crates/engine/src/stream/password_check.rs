@@ -6,14 +6,14 @@ use std::sync::Arc;
 use policy::program::Proxy;
 use policy::running::{Trial, trials};
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::reply::Failure;
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// Whether a request has to wait here, as far as that can be told without looking closer.
-pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
-    let says = |name: &[u8]| facts.borrow().request.contains(name);
+pub fn may_wait(state: &SharedStreamState, proxy: &Proxy) -> bool {
+    let says = |name: &[u8]| state.borrow().request.contains(name);
     !proxy.slow_userlists.is_empty() && (says(b"authorization") || says(b"proxy-authorization"))
 }
 
@@ -21,11 +21,11 @@ pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
 ///
 /// # Errors
 /// Too many requests wait for that already.
-pub async fn check(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
+pub async fn check(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Result<(), Failure> {
     let shared = &session.worker.process;
     let unknown = {
-        let facts = facts.borrow();
-        let Some(field) = session.proxy().http.credentials(&facts.request) else { return Ok(()) };
+        let state = state.borrow();
+        let Some(field) = session.proxy().http.credentials(&state.request) else { return Ok(()) };
         trials(&session.generation().program, &shared.live, &proxy.slow_userlists, field)
     };
     for Trial { hidden, password, proof } in unknown {

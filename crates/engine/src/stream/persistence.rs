@@ -12,18 +12,18 @@ use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
 use wire::http::Head;
 
-use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::sticking;
-use crate::worker::{Process, SharedFacts};
+use crate::stream_state::StreamState;
+use crate::worker::{Process, SharedStreamState};
 
 /// What binds a request to a server. Servers do not see what is meant for the proxy alone.
 pub fn bind_request(
     session: &Session,
     client: &Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     proxy: &Proxy,
     backend: &Backend,
 ) -> Option<Bound> {
@@ -33,16 +33,16 @@ pub fn bind_request(
     }
     let order = match choice.persistence.is_empty() {
         true => None,
-        false => EvalContext::request(session, &facts.borrow())
+        false => EvalContext::request(session, &state.borrow())
             .behind(client.conn.behind())
             .lend(|context| choice.order(context)),
     };
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
         let forced = choice.persists || order == Some(PersistOrder::Force);
-        kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
+        kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
     }
-    let known = facts.borrow();
+    let known = state.borrow();
     let view = EvalContext::request(session, &known).behind(client.conn.behind());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
@@ -55,47 +55,47 @@ pub fn bind_request(
         kept.recall(bound.map(|bound| bound.server));
     }
     drop(known);
-    let facts = &mut *facts.borrow_mut();
-    (facts.persistence, facts.stores) = (kept, stores);
+    let state = &mut *state.borrow_mut();
+    (state.persistence, state.stores) = (kept, stores);
     bound
 }
 
 /// A rule of the backend denies a request: its log line shows the cookie that the client sent and the server that it leads
 /// to, as HAProxy's does.
-pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
-    let proxy = session.proxy_at(facts.borrow().backend.unwrap_or(session.frontend));
+pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState) {
+    let proxy = session.proxy_at(state.borrow().backend.unwrap_or(session.frontend));
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
-    let order = EvalContext::request(session, &facts.borrow())
+    let order = EvalContext::request(session, &state.borrow())
         .behind(client.conn.behind())
         .lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
-    let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
-    let state = session.worker.state(proxy.index);
-    if kept.server.is_some_and(|server| !forced && !state.is_usable(server)) {
+    let mut kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
+    let proxy_state = session.worker.proxy_state(proxy.index);
+    if kept.server.is_some_and(|server| !forced && !proxy_state.is_usable(server)) {
         kept.meet(None);
-    } else if kept.server.is_some_and(|server| !state.is_usable(server)) {
+    } else if kept.server.is_some_and(|server| !proxy_state.is_usable(server)) {
         kept.presented = Presented::Down;
     }
-    facts.borrow_mut().persistence = kept;
+    state.borrow_mut().persistence = kept;
 }
 
 /// What binds a session in TCP mode to a server.
-pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
+pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
         return None;
     }
-    let known = facts.borrow();
+    let known = state.borrow();
     let bytes = Bytes::new(early, true);
     let view = EvalContext { bytes, ..EvalContext::request(session, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
     let bound = name(view, proxy, backend, order).or_else(|| {
         let token = wire::rdp::cookie(early, plan.rdp_cookie.as_deref()?)?;
         let bound = choice.bound(find_address(session, backend, rdp_server(token)?)?, order);
-        (bound.forced || session.worker.state(proxy.index).is_usable(bound.server)).then_some(bound)
+        (bound.forced || session.worker.proxy_state(proxy.index).is_usable(bound.server)).then_some(bound)
     });
     if choice.stick.is_empty() {
         return bound;
@@ -103,7 +103,7 @@ pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early
     let mut stores = Vec::new();
     let bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
     drop(known);
-    facts.borrow_mut().stores = stores;
+    state.borrow_mut().stores = stores;
     bound
 }
 
@@ -112,8 +112,8 @@ fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<P
     if backend.choice.rules.is_empty() {
         return None;
     }
-    let state = view.session.worker.state(proxy.index);
-    view.lend(|context| backend.choice.named(context, order, |server| state.is_usable(server)))
+    let proxy_state = view.session.worker.proxy_state(proxy.index);
+    view.lend(|context| backend.choice.named(context, order, |server| proxy_state.is_usable(server)))
 }
 
 /// The server at that address.
@@ -125,30 +125,30 @@ fn find_address(session: &Session, backend: &Backend, wanted: SocketAddr) -> Opt
 
 fn read_cookies(
     session: &Session,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     proxy: &Proxy,
     (cookie, plan): (&Cookie, &PersistencePlan),
     (order, forced): (Option<PersistOrder>, bool),
 ) -> Persistence {
     let ignored = order == Some(PersistOrder::Ignore);
-    let servers = Servers { state: session.worker.state(proxy.index), plan, forced };
-    cookie.read(&mut facts.borrow_mut().request, seconds(), ignored, &servers)
+    let servers = Servers { proxy_state: session.worker.proxy_state(proxy.index), plan, forced };
+    cookie.read(&mut state.borrow_mut().request, seconds(), ignored, &servers)
 }
 
 /// The servers of a backend as cookies see them.
 struct Servers<'a> {
-    state: &'a ProxyState,
+    proxy_state: &'a ProxyState,
     plan: &'a PersistencePlan,
     forced: bool,
 }
 
 impl Lookup for Servers<'_> {
     fn find(&self, value: &[u8]) -> Found {
-        self.state.cookies.with_values(self.plan, |values| match values.servers(value) {
+        self.proxy_state.cookies.with_values(self.plan, |values| match values.servers(value) {
             [] => Found::Unknown,
             // Whether that one is down shows when its place is asked for.
             [only] if !self.forced => Found::Server(*only),
-            several => match several.iter().find(|server| self.state.is_usable(**server)) {
+            several => match several.iter().find(|server| self.proxy_state.is_usable(**server)) {
                 Some(server) => Found::Server(*server),
                 None if self.forced => Found::Forced(several[0]),
                 None => Found::Down,
@@ -157,31 +157,31 @@ impl Lookup for Servers<'_> {
     }
 
     fn is_usable(&self, server: usize) -> bool {
-        self.forced || self.state.is_usable(server)
+        self.forced || self.proxy_state.is_usable(server)
     }
 }
 
 /// Does to the head of the answer what its backend's cookie asks for.
 #[inline]
-pub fn answer_in_place(session: &Session, facts: &mut Facts) {
-    if plan_of(session, facts).is_some_and(|(_, plan)| plan.cookie.is_some()) {
-        let mut head = std::mem::take(&mut facts.response);
-        answer(session, facts, &mut head);
-        facts.response = head;
+pub fn answer_in_place(session: &Session, state: &mut StreamState) {
+    if plan_of(session, state).is_some_and(|(_, plan)| plan.cookie.is_some()) {
+        let mut head = std::mem::take(&mut state.response);
+        answer(session, state, &mut head);
+        state.response = head;
     }
 }
 
-fn plan_of<'s>(session: &'s Session, facts: &Facts) -> Option<(&'s Proxy, &'s PersistencePlan)> {
-    let proxy = session.proxy_at(facts.backend?);
+fn plan_of<'s>(session: &'s Session, state: &StreamState) -> Option<(&'s Proxy, &'s PersistencePlan)> {
+    let proxy = session.proxy_at(state.backend?);
     proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
 }
 
-/// The same for a head that the facts do not hold at the moment.
-pub fn answer(session: &Session, facts: &mut Facts, head: &mut Head) {
-    let Some((proxy, plan)) = plan_of(session, facts) else { return };
-    let (Some(cookie), Some(server)) = (&plan.cookie, facts.server) else { return };
-    let (kept, method) = (&mut facts.persistence, facts.request.known_method());
-    session.worker.state(proxy.index).cookies.with_values(plan, |values| {
+/// The same for a head that the state do not hold at the moment.
+pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
+    let Some((proxy, plan)) = plan_of(session, state) else { return };
+    let (Some(cookie), Some(server)) = (&plan.cookie, state.server) else { return };
+    let (kept, method) = (&mut state.persistence, state.request.known_method());
+    session.worker.proxy_state(proxy.index).cookies.with_values(plan, |values| {
         let answering = Answering { value: values.of(server), method, now: seconds() };
         cookie.answer(head, kept, &answering);
     });
@@ -204,7 +204,7 @@ pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>)
     shared.live.proxies[proxy.index].cookies.change(change, servers);
 }
 
-/// The last two letters of a termination state.
+/// The last two letters of a termination proxy_state.
 pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
     let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
     match cookie.is_some_and(Cookie::is_told) {

@@ -3,7 +3,7 @@
 
 use base::buffer::Buffer;
 use policy::program::{ProxyHeader, ProxySsl};
-use tls::Facts;
+use tls::HandshakeInfo;
 use tls::provider::suite_name;
 use tls::x509::{self, Part};
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind, ssl_client, ssl_kind};
@@ -15,15 +15,15 @@ use crate::stream::evaluate::EvalContext;
 impl Request<'_> {
     /// Appends the header of a connection for this request.
     pub(super) fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
-        let ends: Ends = self.facts.borrow().client(self.session).zip(self.facts.borrow().destination(self.session));
+        let ends: Ends = self.state.borrow().client(self.session).zip(self.state.borrow().destination(self.session));
         if !header.binary {
             return encode_v1(ends, out).map_err(|_| HeaderTooLong);
         }
         let mut encoder = EncoderV2::begin(ends, out);
         if !header.fields.is_empty() {
             let mut value = Vec::new();
-            let facts = self.facts.borrow();
-            EvalContext::request(self.session, &facts).lend(|context| {
+            let state = self.state.borrow();
+            EvalContext::request(self.session, &state).lend(|context| {
                 for field in &header.fields {
                     value.clear();
                     field.format.render_in(context, &mut value);
@@ -32,9 +32,9 @@ impl Request<'_> {
             });
         }
         let namespace = self.namespace();
-        let facts = self.facts.borrow();
+        let state = self.state.borrow();
         let tls = self.session.tls();
-        let identified = header.unique_id.then(|| EvalContext::request(self.session, &facts).unique_id());
+        let identified = header.unique_id.then(|| EvalContext::request(self.session, &state).unique_id());
         // In the order of HAProxy 3.5.
         let behind = |encoder: &mut EncoderV2<'_>| {
             if let Some(protocol) = tls.and_then(|tls| tls.alpn.as_deref()) {
@@ -58,7 +58,7 @@ impl Request<'_> {
 }
 
 /// Appends what is told of the client's TLS; of one that speaks plainly that there is none.
-fn write_ssl(encoder: &mut EncoderV2<'_>, wanted: ProxySsl, tls: Option<&Facts>) {
+fn write_ssl(encoder: &mut EncoderV2<'_>, wanted: ProxySsl, tls: Option<&HandshakeInfo>) {
     let Some(tls) = tls else { return encoder.ssl(0, 0, |_| {}) };
     let shown = match (tls.peer.is_empty(), tls.resumed) {
         (true, _) => 0,

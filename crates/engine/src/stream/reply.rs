@@ -9,7 +9,6 @@ use policy::program::{Proxy, Server};
 use policy::rule::Reply;
 use wire::http::{Head, Version};
 
-use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::body::{self, Endless, Remainder};
 use crate::stream::connect::{REDIRECT, Refusal};
@@ -17,7 +16,8 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::route::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::SharedStreamState;
 use conn::exchange::Coding;
 use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
@@ -57,26 +57,26 @@ impl<'t> Answer<'t> {
 }
 
 /// Notes how a stream ended, and the status that the client gets; -1 for none.
-pub fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
-    let facts = &mut *facts.borrow_mut();
-    facts.outcome = outcome;
-    facts.status = status;
+pub fn finish(state: &SharedStreamState, outcome: Outcome, status: i32) {
+    let state = &mut *state.borrow_mut();
+    state.outcome = outcome;
+    state.status = status;
 }
 
 /// Ends a request with the error page of its failure. See [`reply`].
 pub async fn reply_error(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     failure: impl Into<Failure>,
     rest: impl Remainder,
 ) {
     let Failure { outcome, status, page } = failure.into();
-    finish(&facts, outcome, status);
+    finish(&state, outcome, status);
     match u16::try_from(status) {
-        Ok(status) if page => reply(session, client, facts, Answer::new(status, None), rest).await,
+        Ok(status) if page => reply(session, client, state, Answer::new(status, None), rest).await,
         _ => {
-            conclude::conclude(session, facts);
+            conclude::conclude(session, state);
         }
     }
 }
@@ -85,30 +85,30 @@ pub async fn reply_error(
 pub async fn reply_error_unread(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     failure: Failure,
     body: UnreadBody,
 ) {
     if failure.outcome.cause == Cause::Client {
-        blame_client(session, client, &facts);
+        blame_client(session, client, &state);
     }
     if !failure.page {
-        return reply_error(session, client, facts, failure, Endless).await;
+        return reply_error(session, client, state, failure, Endless).await;
     }
-    match body::start(body, client, &facts, Coding::Kept, |_, _| {}) {
-        Ok(body) => reply_error(session, client, facts, failure, body).await,
-        Err(_) => reply_broken(session, client, facts).await,
+    match body::start(body, client, &state, Coding::Kept, |_, _| {}) {
+        Ok(body) => reply_error(session, client, state, failure, body).await,
+        Err(_) => reply_broken(session, client, state).await,
     }
 }
 
 /// A client that leaves a request unfinished is logged with the backend that the request would have gone to, and with its
 /// cookie there, as HAProxy logs it.
-fn blame_client(session: &Session, client: &Client, facts: &SharedFacts) {
-    if facts.borrow().backend.is_none() {
-        let backend = switch(session, client, facts);
-        facts.borrow_mut().backend = backend;
+fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
+    if state.borrow().backend.is_none() {
+        let backend = switch(session, client, state);
+        state.borrow_mut().backend = backend;
     }
-    persistence::note_cookie(session, client, facts);
+    persistence::note_cookie(session, client, state);
 }
 
 /// Answers a request whose body does not flow yet. Most have none and are answered at once; the caller's future has no
@@ -116,20 +116,20 @@ fn blame_client(session: &Session, client: &Client, facts: &SharedFacts) {
 pub async fn reply_unread(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     answer: Answer<'_>,
     body: UnreadBody,
 ) {
     match body.absent() {
         Ok(end) => {
             client.conn.release();
-            reply(session, client, facts, answer, end).await
+            reply(session, client, state, answer, end).await
         }
         Err(body) => {
             rt::boxed(async move {
-                match body::start(body, client, &facts, Coding::Kept, |_, _| {}) {
-                    Ok(body) => reply(session, client, facts, answer, body).await,
-                    Err(_) => reply_broken(session, client, facts).await,
+                match body::start(body, client, &state, Coding::Kept, |_, _| {}) {
+                    Ok(body) => reply(session, client, state, answer, body).await,
+                    Err(_) => reply_broken(session, client, state).await,
                 }
             })
             .await
@@ -138,21 +138,21 @@ pub async fn reply_unread(
 }
 
 /// Ends a request whose body breaks the chunked coding in what came with its head: it never was one.
-pub async fn reply_broken(session: &Session, client: &mut Client, facts: SharedFacts) {
-    facts.borrow_mut().forget_request();
-    finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
-    reply_malformed(session, client, facts, 400).await
+pub async fn reply_broken(session: &Session, client: &mut Client, state: SharedStreamState) {
+    state.borrow_mut().forget_request();
+    finish(&state, Outcome::new(Cause::Proxy, Phase::Request), 400);
+    reply_malformed(session, client, state, 400).await
 }
 
 /// Answers what was no request, or came too late for one, with the page that no rule changes. The connection ends.
-pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) {
+pub async fn reply_malformed(session: &Session, client: &mut Client, state: SharedStreamState, status: u16) {
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
     if sent {
         client.conn.complete(None);
     }
-    metrics::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
-    conclude::conclude(session, facts);
+    metrics::no_request(session, &state.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
+    conclude::conclude(session, state);
     if sent && !page.is_empty() {
         client.linger();
     }
@@ -168,15 +168,15 @@ pub async fn send_interim(session: &Session, client: &mut Client, head: &[u8]) -
 pub async fn reply<R: Remainder>(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     answer: Answer<'_>,
     rest: R,
 ) {
     let logged = answer.logged;
     if logged {
-        tracking::own_answer(session, &mut facts.borrow_mut());
+        tracking::own_answer(session, &mut state.borrow_mut());
     }
-    let answer = prepare(session, &facts.borrow(), answer, rest.may_end());
+    let answer = prepare(session, &state.borrow(), answer, rest.may_end());
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
     let sent = write(session, client, &answer.bytes, closes).await;
@@ -184,18 +184,18 @@ pub async fn reply<R: Remainder>(
         client.conn.complete(None);
     }
     {
-        let facts = &mut *facts.borrow_mut();
-        if let Some(status) = answer.status.filter(|_| facts.status > 0) {
-            facts.status = i32::from(status);
+        let state = &mut *state.borrow_mut();
+        if let Some(status) = answer.status.filter(|_| state.status > 0) {
+            state.status = i32::from(status);
         }
-        if sent && !is_of_client(facts) {
-            facts.bytes.bytes_out += answer.bytes.len() as u64;
+        if sent && !is_of_client(state) {
+            state.bytes.bytes_out += answer.bytes.len() as u64;
         }
     }
     if logged {
-        conclude::conclude(session, facts);
+        conclude::conclude(session, state);
     } else {
-        session.end(facts);
+        session.end(state);
     }
     let (keep, empty) = (answer.keep, answer.bytes.is_empty());
     page::keep_text(session, answer);
@@ -236,33 +236,33 @@ async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes:
 /// What the client gets. `may_end`: the request's end can be found.
 fn prepare<'t>(
     session: &'t Session,
-    facts: &Facts,
+    state: &StreamState,
     Answer { status, text, .. }: Answer<'t>,
     may_end: bool,
 ) -> Prepared<'t> {
-    filter::tell(facts.filters.as_ref(), filter::Event::Replied(status));
-    let may_go_on = may_end && !facts.opens_tunnel(status);
+    filter::tell(state.filters.as_ref(), filter::Event::Replied(status));
+    let may_go_on = may_end && !state.opens_tunnel(status);
     let keep =
-        may_go_on && !is_of_client(facts) && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
-    let proxy = facts.backend.map_or(session.proxy(), |backend| session.proxy_at(backend));
-    let target = if i32::from(status) == REDIRECT { server(proxy, facts) } else { None };
-    let redirect = target.and_then(|server| redirect::page(server, &facts.request));
+        may_go_on && !is_of_client(state) && (status != 400 || text.is_some()) && keeps_client(session, &state.request);
+    let proxy = state.backend.map_or(session.proxy(), |backend| session.proxy_at(backend));
+    let target = if i32::from(status) == REDIRECT { server(proxy, state) } else { None };
+    let redirect = target.and_then(|server| redirect::page(server, &state.request));
     let reply = match (redirect, text) {
         (Some(redirect), _) => Reply::new(redirect),
         (None, Some(text)) => text,
-        (None, None) => page::of(session, EvalContext::request(session, facts), status),
+        (None, None) => page::of(session, EvalContext::request(session, state), status),
     };
-    page::to_stream(session, facts, reply, keep)
+    page::to_stream(session, state, reply, keep)
 }
 
 /// Whether the client has ended it.
-fn is_of_client(facts: &Facts) -> bool {
-    matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout)
+fn is_of_client(state: &StreamState) -> bool {
+    matches!(state.outcome.cause, Cause::Client | Cause::ClientTimeout)
 }
 
 /// The server that the request got.
-fn server<'a>(proxy: &'a Proxy, facts: &Facts) -> Option<&'a Server> {
-    proxy.backend.as_ref().zip(facts.server).and_then(|(backend, index)| backend.servers.get(index))
+fn server<'a>(proxy: &'a Proxy, state: &StreamState) -> Option<&'a Server> {
+    proxy.backend.as_ref().zip(state.server).and_then(|(backend, index)| backend.servers.get(index))
 }
 
 /// Whether the client's connection may go on behind an answer.

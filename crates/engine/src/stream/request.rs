@@ -7,14 +7,14 @@ use expression::record::Origin;
 use policy::program::{Global, Proxy};
 use policy::rule::Reply;
 
-use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
 use crate::stream::{conclude, content, dispatch, filter, metrics, several, tracking};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::SharedStreamState;
 
 /// How a request's head came.
 enum Received {
@@ -36,21 +36,21 @@ enum Received {
 
 /// Serves the request that has begun to come.
 pub async fn serve(session: &StreamTask, client: &mut Client) {
-    let (facts, begun) = client.begin(session);
+    let (state, begun) = client.begin(session);
     {
-        let facts = &mut *facts.borrow_mut();
-        facts.timings.start = client.since;
-        facts.start_date = client.since_date;
-        facts.status = -1;
-        facts.first = client.served == 0;
-        facts.client_streams = client.served;
+        let state = &mut *state.borrow_mut();
+        state.timings.start = client.since;
+        state.start_date = client.since_date;
+        state.status = -1;
+        state.first = client.served == 0;
+        state.client_streams = client.served;
         if client.conn.has_received() {
-            facts.timings.first_byte = Some(rt::now());
+            state.timings.first_byte = Some(rt::now());
         }
     }
-    let received = receive(session, client, &facts).await;
+    let received = receive(session, client, &state).await;
     if !begun && !matches!(received, Received::Nothing | Received::Silence | Received::Preface) {
-        facts.borrow_mut().number = session.worker.process.number_stream();
+        state.borrow_mut().number = session.worker.process.number_stream();
     }
     let body = match received {
         // Its rules have run, and the process has counted it.
@@ -60,58 +60,58 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         }
         Received::Head(body) => {
             let proxy = session.proxy();
-            filter::begin(session, &facts);
-            conclude::log_step(session, &facts, Origin::Accept);
+            filter::begin(session, &state);
+            conclude::log_step(session, &state, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;
-                let inspected = rt::boxed(content::http_request(session, conn, timer, &facts, proxy)).await;
+                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, proxy)).await;
                 if let Err(outcome) = inspected {
                     // There is no request yet.
-                    facts.borrow_mut().forget_request();
-                    return dispatch::cut(session, facts, outcome);
+                    state.borrow_mut().forget_request();
+                    return dispatch::cut(session, state, outcome);
                 }
             }
-            facts.borrow_mut().inspected = true;
+            state.borrow_mut().inspected = true;
             metrics::request(session);
-            tracking::request(session, &mut facts.borrow_mut());
+            tracking::request(session, &mut state.borrow_mut());
             body
         }
         Received::Nothing | Received::Silence | Received::Preface => {
-            session.end(facts);
+            session.end(state);
             return;
         }
-        Received::Unspoken => return refuse_silently(session, facts, begun),
-        Received::Cut => return dispatch::cut(session, facts, Outcome::new(Cause::Proxy, Phase::Request)),
+        Received::Unspoken => return refuse_silently(session, state, begun),
+        Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
                 metrics::upgraded(session);
-                finish_upgrade(&facts);
+                finish_upgrade(&state);
             } else {
                 metrics::request(session);
-                tracking::request(session, &mut facts.borrow_mut());
-                tracking::wrong_request(session, &facts.borrow());
-                finish(&facts, outcome, i32::from(status));
+                tracking::request(session, &mut state.borrow_mut());
+                tracking::wrong_request(session, &state.borrow());
+                finish(&state, outcome, i32::from(status));
             }
-            return rt::boxed(reply_malformed(session, client, facts, status)).await;
+            return rt::boxed(reply_malformed(session, client, state, status)).await;
         }
     };
     if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
-        let facts = facts.borrow();
-        facts.captures.borrow_mut().take_request(plan, &facts.request);
+        let state = state.borrow();
+        state.captures.borrow_mut().take_request(plan, &state.request);
     }
-    if is_monitor(session.proxy(), &facts) {
-        return rt::boxed(monitor(session, client, facts, body)).await;
+    if is_monitor(session.proxy(), &state) {
+        return rt::boxed(monitor(session, client, state, body)).await;
     }
-    if let Some(text) = proof(session, &facts) {
-        return rt::boxed(reply_unread(session, client, facts, Answer::new(200, Some(text)), body)).await;
+    if let Some(text) = proof(session, &state) {
+        return rt::boxed(reply_unread(session, client, state, Answer::new(200, Some(text)), body)).await;
     }
-    conclude::log_step(session, &facts, Origin::Request);
-    dispatch::dispatch(session, client, facts, body).await;
+    conclude::log_step(session, &state, Origin::Request);
+    dispatch::dispatch(session, client, state, body).await;
 }
 
 /// Reads and parses until the head is complete.
-async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) -> Received {
+async fn receive(session: &Session, client: &mut Client, state: &SharedStreamState) -> Received {
     let http = &session.proxy().http;
     let limits = Limits {
         accept_unsafe: http.accept_unsafe_request,
@@ -125,7 +125,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
     let deadline = timeouts.request().map(|limit| begin + limit);
     let mut armed = false;
     std::future::poll_fn(|cx| {
-        let received = client.conn.poll_head(cx, &limits, &mut scan, &mut facts.borrow_mut().request);
+        let received = client.conn.poll_head(cx, &limits, &mut scan, &mut state.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
             // There was no request in the protocol that was agreed on.
@@ -136,7 +136,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             }
             Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
-                meet_head(&mut facts.borrow_mut(), length);
+                meet_head(&mut state.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
             }
             Poll::Ready(h1::Received::Preface) if client.served == 0 && several::is_welcome(session) => {
@@ -151,7 +151,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                 if !session.has_several() {
                     tracking::glitches(session, 1);
                 }
-                facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
+                state.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
             }
             Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
@@ -166,7 +166,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             }
             Poll::Pending => {
                 if client.conn.has_received() {
-                    facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
+                    state.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 }
                 if !armed {
                     armed = true;
@@ -193,52 +193,52 @@ fn odd(session: &Session) -> bool {
 }
 
 /// Notes a request whose head was `length` bytes long.
-fn meet_head(facts: &mut Facts, length: usize) {
+fn meet_head(state: &mut StreamState, length: usize) {
     let now = rt::now();
-    facts.timings.first_byte.get_or_insert(now);
-    facts.bytes.bytes_in += length as u64;
-    facts.timings.request = Some(now);
-    facts.has_request = true;
+    state.timings.first_byte.get_or_insert(now);
+    state.bytes.bytes_in += length as u64;
+    state.timings.request = Some(now);
+    state.has_request = true;
 }
 
 /// The protocol that was agreed on has not begun. As in HAProxy there was no request, and the client is told nothing.
-fn refuse_silently(session: &StreamTask, facts: SharedFacts, begun: bool) {
+fn refuse_silently(session: &StreamTask, state: SharedStreamState, begun: bool) {
     conclude::learn_destination(session);
     if begun {
-        finish_upgrade(&facts);
+        finish_upgrade(&state);
     } else {
-        finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
+        finish(&state, Outcome::new(Cause::Proxy, Phase::Request), 0);
     }
-    conclude::conclude(session, facts);
+    conclude::conclude(session, state);
 }
 
 /// A stream that began in TCP mode was no request: the proxy has refused it, whatever the client is told.
-fn finish_upgrade(facts: &SharedFacts) {
-    facts.borrow_mut().backend = None;
-    finish(facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
+fn finish_upgrade(state: &SharedStreamState) {
+    state.borrow_mut().backend = None;
+    finish(state, Outcome::new(Cause::Proxy, Phase::Request), 0);
 }
 
 /// The client of a fresh connection sent nothing in time. Of one that has to speak HTTP/2 nothing is said, as in HAProxy.
 pub async fn expired(session: &StreamTask, client: &mut Client) {
-    let (facts, begun) = client.begin(session);
+    let (state, begun) = client.begin(session);
     if !begun && several::is_expected(session, &mut client.conn) {
-        return session.end(facts);
+        return session.end(state);
     }
     conclude::learn_destination(session);
     if begun {
-        finish_upgrade(&facts);
+        finish_upgrade(&state);
     } else {
         {
-            let facts = &mut *facts.borrow_mut();
-            facts.number = session.worker.process.number_stream();
-            facts.timings.start = client.since;
-            facts.start_date = client.since_date;
+            let state = &mut *state.borrow_mut();
+            state.number = session.worker.process.number_stream();
+            state.timings.start = client.since;
+            state.start_date = client.since_date;
         }
-        tracking::request(session, &mut facts.borrow_mut());
-        tracking::wrong_request(session, &facts.borrow());
-        finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
+        tracking::request(session, &mut state.borrow_mut());
+        tracking::wrong_request(session, &state.borrow());
+        finish(&state, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
-    reply_malformed(session, client, facts, 408).await;
+    reply_malformed(session, client, state, 408).await;
 }
 
 /// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
@@ -254,9 +254,9 @@ pub fn head_limits(global: &Global) -> Limits {
 }
 
 /// What begins with a slash is compared with the path and query alone, anything else with the whole target.
-fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
+fn is_monitor(proxy: &Proxy, state: &SharedStreamState) -> bool {
     let Some(uri) = &proxy.monitor_uri else { return false };
-    let request = &facts.borrow().request;
+    let request = &state.borrow().request;
     let target = if uri.starts_with(b"/") { origin_form(request.target()) } else { request.target() };
     target == &**uri
 }
@@ -265,13 +265,13 @@ fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
 const PROOFS: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The answer to a server that looks for a proof of a certificate that Weir keeps itself.
-fn proof(session: &Session, facts: &SharedFacts) -> Option<Reply<'static>> {
+fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>> {
     let acme = &session.worker.process.acme;
     if !acme.is_asked() {
         return None;
     }
-    let facts = facts.borrow();
-    let body = acme.answer(origin_form(facts.request.target()).strip_prefix(PROOFS)?)?;
+    let state = state.borrow();
+    let body = acme.answer(origin_form(state.request.target()).strip_prefix(PROOFS)?)?;
     Some(Reply::new(prepared::plain_text(&body)))
 }
 
@@ -285,17 +285,17 @@ pub(super) fn origin_form(target: &[u8]) -> &[u8] {
 }
 
 /// Answers a monitoring request; it is not logged.
-async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
+async fn monitor(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let status = {
-        let facts = facts.borrow();
+        let state = state.borrow();
         let proxy = session.proxy();
-        let view = EvalContext::request(session, &facts);
+        let view = EvalContext::request(session, &state);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         if fails { 503 } else { 200 }
     };
     metrics::monitored(session, status);
-    reply_unread(session, client, facts, Answer { logged: false, ..Answer::new(status, None) }, body).await;
+    reply_unread(session, client, state, Answer { logged: false, ..Answer::new(status, None) }, body).await;
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use config::spec::Mode;
 use conn::h1::UnreadBody;
 use policy::program::{Backend, Proxy};
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::dispatch::cut;
@@ -13,8 +12,10 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{screen, screens};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
-use crate::stream::{conclude, content, filter, metrics, password_check, ruling, stats_page};
-use crate::worker::SharedFacts;
+use crate::stream::rules::request as request_rules;
+use crate::stream::{conclude, content, filter, metrics, password_check, stats_page};
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// Where a request goes.
 #[derive(Clone, Copy)]
@@ -25,52 +26,52 @@ pub struct Route<'s> {
     pub backend: &'s Backend,
 }
 
-/// What goes on of a request: its facts and its body.
-type Passed = (SharedFacts, UnreadBody);
+/// What goes on of a request: its state and its body.
+type Passed = (SharedStreamState, UnreadBody);
 
 /// Finds the backend of a request and runs what both sides ask of it. `None`: the request has ended.
 pub async fn route<'s>(
     session: &'s Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     body: UnreadBody,
-) -> Option<(Route<'s>, SharedFacts, UnreadBody)> {
+) -> Option<(Route<'s>, SharedStreamState, UnreadBody)> {
     let proxy = session.proxy();
-    let (facts, body) = pass(session, client, (facts, body), proxy, None).await?;
-    let chosen = facts.borrow().backend;
+    let (state, body) = pass(session, client, (state, body), proxy, None).await?;
+    let chosen = state.borrow().backend;
     // A session that came in TCP mode may have its backend already.
-    let target = chosen.or_else(|| switch(session, client, &facts));
-    if facts.borrow().exhausted.get() {
-        rt::boxed(ruling::exhausted(session, client, facts, body)).await;
+    let target = chosen.or_else(|| switch(session, client, &state));
+    if state.borrow().exhausted.get() {
+        rt::boxed(request_rules::exhausted(session, client, state, body)).await;
         return None;
     }
     let target = target.map(|index| session.proxy_at(index));
     let Some((own, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
-        facts.borrow_mut().timings.request = None;
+        state.borrow_mut().timings.request = None;
         let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
-        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
     };
-    facts.borrow_mut().backend = Some(own.index);
+    state.borrow_mut().backend = Some(own.index);
     if own.mode != Mode::Http {
         // Its servers speak something else.
-        refuse_mode(session, facts);
+        refuse_mode(session, state);
         return None;
     }
     if own.index != proxy.index {
-        facts.borrow().order(Orders::leave_backend);
+        state.borrow().order(Orders::leave_backend);
     }
     metrics::backend(&session.worker, own);
-    filter::choose(session, &facts, own);
+    filter::choose(session, &state, own);
     if own.index != proxy.index && !own.rules.request_content.is_empty() {
         let Client { conn, timer, .. } = client;
-        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &facts, own)).await {
-            cut(session, facts, outcome);
+        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &state, own)).await {
+            cut(session, state, outcome);
             return None;
         }
     }
-    let (facts, body) = pass(session, client, (facts, body), own, Some(proxy)).await?;
-    Some((Route { proxy: own, backend }, facts, body))
+    let (state, body) = pass(session, client, (state, body), own, Some(proxy)).await?;
+    Some((Route { proxy: own, backend }, state, body))
 }
 
 /// Screens a request for what `proxy` asks, and runs its rules; `before` is whose were run already, where that is not the
@@ -78,60 +79,60 @@ pub async fn route<'s>(
 async fn pass(
     session: &Session,
     client: &mut Client,
-    (facts, body): Passed,
+    (state, body): Passed,
     proxy: &Proxy,
     before: Option<&Proxy>,
 ) -> Option<Passed> {
     if screens(proxy)
-        && let Err(failure) = rt::boxed(screen(session, client, &facts, proxy, before)).await
+        && let Err(failure) = rt::boxed(screen(session, client, &state, proxy, before)).await
     {
-        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
     }
     if before.is_some_and(|before| before.index == proxy.index) {
-        return Some((facts, body));
+        return Some((state, body));
     }
-    if password_check::may_wait(&facts, proxy)
-        && let Err(failure) = rt::boxed(password_check::check(session, &facts, proxy)).await
+    if password_check::may_wait(&state, proxy)
+        && let Err(failure) = rt::boxed(password_check::check(session, &state, proxy)).await
     {
-        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
     }
     if !proxy.rules.http_request.is_empty()
-        && let Err(over) = ruling::rule(session, client, &facts, &proxy.rules.http_request).await
+        && let Err(over) = request_rules::rule(session, client, &state, &proxy.rules.http_request).await
     {
-        ruling::end(session, client, facts, over, body).await;
+        request_rules::end(session, client, state, over, body).await;
         return None;
     }
     if let Some(page) = &proxy.stats
-        && stats_page::is_asked(page, &facts.borrow().request)
+        && stats_page::is_asked(page, &state.borrow().request)
     {
-        rt::boxed(stats_page::answer(session, client, facts, (proxy, page), body)).await;
+        rt::boxed(stats_page::answer(session, client, state, (proxy, page), body)).await;
         return None;
     }
     if !proxy.rules.redirects.is_empty()
-        && let Err(over) = ruling::rule(session, client, &facts, &proxy.rules.redirects).await
+        && let Err(over) = request_rules::rule(session, client, &state, &proxy.rules.redirects).await
     {
-        ruling::end(session, client, facts, over, body).await;
+        request_rules::end(session, client, state, over, body).await;
         return None;
     }
-    Some((facts, body))
+    Some((state, body))
 }
 
 /// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
-fn refuse_mode(session: &Session, facts: SharedFacts) {
-    finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
-    facts.borrow_mut().timings.request = None;
-    conclude::conclude(session, facts);
+fn refuse_mode(session: &Session, state: SharedStreamState) {
+    finish(&state, Outcome::new(Cause::Internal, Phase::Request), 500);
+    state.borrow_mut().timings.request = None;
+    conclude::conclude(session, state);
 }
 
 /// The proxy that the switching rules send a request to, or the one where no rule does.
-pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
+pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
     let frontend = session.proxy().frontend.as_ref()?;
-    if let Some(target) = frontend.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
+    if let Some(target) = frontend.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open()) {
         return Some(target);
     }
-    let facts = facts.borrow();
-    facts.exhausted.set(false);
-    EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
+    let state = state.borrow();
+    state.exhausted.set(false);
+    EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| frontend.switch(context))
 }

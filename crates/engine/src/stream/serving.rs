@@ -8,7 +8,6 @@ use conn::service::Service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::dispatch::{Failed, depart, fail, trailers};
 use crate::stream::exchange::{End, Exchange, Terms};
@@ -16,15 +15,16 @@ use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error_unread};
 use crate::stream::request::head_limits;
 use crate::stream::{body, conclude, filter};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// Has the service of that number answer.
-pub async fn serve(session: &Session, client: &mut Client, facts: SharedFacts, number: usize, body: UnreadBody) {
+pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
     let (shown, ruled) = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
     let started = Started { service: shared.services.start(number, session), shown, ruled };
-    stream(session, client, facts, started, body).await;
+    stream(session, client, state, started, body).await;
 }
 
 /// A service that answers one request.
@@ -41,57 +41,57 @@ pub struct Started {
 pub async fn stream(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     Started { service, shown, ruled }: Started,
     body: UnreadBody,
 ) {
     let Some(mut service) = service else {
         let outcome = Outcome::new(Cause::Internal, Phase::Request);
         let failure = Failure { outcome, status: 500, page: true };
-        return reply_error_unread(session, client, facts, failure, body).await;
+        return reply_error_unread(session, client, state, failure, body).await;
     };
     let proxy = session.proxy();
     {
-        let facts = &mut *facts.borrow_mut();
-        facts.service = Some(shown);
-        (facts.timings.queued, facts.timings.connected) = (Some(rt::now()), Some(rt::now()));
+        let state = &mut *state.borrow_mut();
+        state.service = Some(shown);
+        (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
-    let filters = facts.borrow().filters.clone().filter(|_| ruled);
+    let filters = state.borrow().filters.clone().filter(|_| ruled);
     let rule = trailers(proxy.http.drop_request_trailers, None);
-    let started = body::start(body, client, &facts, Coding::Removed, |up, has_body| {
+    let started = body::start(body, client, &state, Coding::Removed, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
-    let Ok(mut up) = started else { return reply_broken(session, client, facts).await };
-    let terms = terms(session, &facts, ruled);
-    let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &facts, terms, &mut up);
+    let Ok(mut up) = started else { return reply_broken(session, client, state).await };
+    let terms = terms(session, &state, ruled);
+    let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &state, terms, &mut up);
     let end = exchange.run().await;
     let (remains, ending) = (exchange.remains(), exchange.take_ending());
     drop(exchange);
     drop(service);
     match end {
         End::Answered => {
-            facts.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);
+            state.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);
             let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
-            conclude::conclude(session, facts);
+            conclude::conclude(session, state);
             depart(client, rest);
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
-            fail(session, client, facts, (Failed { outcome, status, page }, ending), up).await;
+            fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
         }
         // Of servers alone.
         End::Tunnel | End::Replay | End::Retry { .. } | End::Overdue | End::Overtaken | End::Silent => {
-            facts.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
-            conclude::conclude(session, facts);
+            state.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
+            conclude::conclude(session, state);
         }
     }
 }
 
-fn terms(session: &Session, facts: &SharedFacts, ruled: bool) -> Terms {
+fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let proxy = session.proxy();
-    let facts = &*facts.borrow();
-    let (request, orders) = (&facts.request, facts.orders.get());
+    let state = &*state.borrow();
+    let (request, orders) = (&state.request, state.orders.get());
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
         server: orders.timeouts.server.or(proxy.timeouts.server),

@@ -61,7 +61,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
 /// on that.
 pub fn is_expected(session: &Session, client: &mut Downstream) -> bool {
     let Some((transport, _)) = client.bytes() else { return false };
-    let agreed = transport.tls_facts().and_then(|facts| facts.alpn.as_deref());
+    let agreed = transport.handshake_info().and_then(|state| state.alpn.as_deref());
     agreed == Some(b"h2") || session.protocol() == Some(MuxProtocol::Http2)
 }
 

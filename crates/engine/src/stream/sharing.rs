@@ -26,7 +26,7 @@ pub fn protocol(server: &Server) -> Option<Protocol> {
 
 /// The same on a connection that stands; `special`: what one request asks for.
 pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -> Option<Protocol> {
-    let is_secured = link.carrier.tls_facts().is_some();
+    let is_secured = link.carrier.handshake_info().is_some();
     match special {
         Some(MuxProtocol::Http2) if !is_secured => return Some(Protocol::H2),
         Some(MuxProtocol::Http2) => {}
@@ -34,7 +34,7 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
         None if !server.connecting.negotiates => return protocol(server),
         None => {}
     }
-    link.carrier.tls_facts().and_then(|facts| facts.alpn.as_deref()).and_then(Protocol::named)
+    link.carrier.handshake_info().and_then(|state| state.alpn.as_deref()).and_then(Protocol::named)
 }
 
 /// Speaks a protocol on a connection that was just opened, which becomes the first request's share of it. Later requests of
@@ -56,10 +56,10 @@ pub fn open(
         worker.links.share(server.serial, &mut link, &requests);
     }
     let interval = server.connecting.idle_ping;
-    let tallies = Rc::clone(worker);
+    let counters = Rc::clone(worker);
     // One of HTTP/1 would have been counted.
-    worker.tallies().proxies[proxy].back.protocol.connections.subtract(1);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((tallies, proxy), connection, requests, interval));
+    worker.counters().proxies[proxy].back.protocol.connections.subtract(1);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((counters, proxy), connection, requests, interval));
     Some(link)
 }
 
@@ -109,8 +109,8 @@ async fn move_frames(
     interval: Option<Duration>,
 ) {
     let mut timer = rt::Timer::new();
-    let tallies = Arc::clone(&worker.tallies().proxies[proxy]);
-    let open = Http2Connection::new(&tallies.back_http2);
+    let counters = Arc::clone(&worker.counters().proxies[proxy]);
+    let open = Http2Connection::new(&counters.back_http2);
     std::future::poll_fn(|cx| {
         loop {
             connection.advance(rt::now());
@@ -118,7 +118,7 @@ async fn move_frames(
             let counts = connection.take_counts();
             if counts != Counts::default() {
                 open.count(&counts);
-                tallies.back_http2.glitches.add(u64::from(counts.glitches));
+                counters.back_http2.glitches.add(u64::from(counts.glitches));
             }
             if polled.is_ready() {
                 return Poll::Ready(());

@@ -11,10 +11,10 @@ use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::request::origin_form;
-use crate::stream::ruling::{self, Over};
+use crate::stream::rules::request::{self as request_rules, Over};
 use crate::stream::serving::Started;
 use crate::stream::{answer, serving};
-use crate::worker::SharedFacts;
+use crate::worker::SharedStreamState;
 
 /// How the page is named in place of a server.
 const SHOWN: &str = "<STATS>";
@@ -28,22 +28,22 @@ pub fn is_asked(page: &StatsPage, request: &Head) -> bool {
 pub async fn answer(
     session: &Session,
     client: &mut Client,
-    facts: SharedFacts,
+    state: SharedStreamState,
     (proxy, page): (&Proxy, &StatsPage),
     body: UnreadBody,
 ) {
-    facts.borrow_mut().service = Some(SHOWN.into());
-    if let Err(over) = admit(session, client, &facts, page).await {
-        return ruling::end(session, client, facts, over, body).await;
+    state.borrow_mut().service = Some(SHOWN.into());
+    if let Err(over) = admit(session, client, &state, page).await {
+        return request_rules::end(session, client, state, over, body).await;
     }
     let admin = {
-        let facts = facts.borrow();
-        let view = EvalContext::request(session, &facts).behind(client.conn.behind());
+        let state = state.borrow();
+        let view = EvalContext::request(session, &state).behind(client.conn.behind());
         !page.admin.is_empty() && view.lend(|context| page.admin.iter().any(|condition| condition.holds(context)))
     };
     let request = PageRequest { proxy: proxy.index, admin };
     let service = session.worker.process.services.start_page(session, request);
-    serving::stream(session, client, facts, Started { service, shown: SHOWN.into(), ruled: false }, body).await;
+    serving::stream(session, client, state, Started { service, shown: SHOWN.into(), ruled: false }, body).await;
 }
 
 /// Whether a client may see the page.
@@ -53,15 +53,15 @@ pub async fn answer(
 async fn admit<'r>(
     session: &Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     page: &'r StatsPage,
 ) -> Result<(), Over<'r>> {
-    ruling::rule(session, client, facts, &page.rules).await?;
-    let facts = facts.borrow();
+    request_rules::rule(session, client, state, &page.rules).await?;
+    let state = state.borrow();
     if page.accounts.is_empty()
-        || session.proxy().http.credentials(&facts.request).is_some_and(|field| is_account(&page.accounts, field))
+        || session.proxy().http.credentials(&state.request).is_some_and(|field| is_account(&page.accounts, field))
     {
         return Ok(());
     }
-    Err(Over::Ended(answer::ending(EvalContext::request(session, &facts), &page.challenge)))
+    Err(Over::Ended(answer::ending(EvalContext::request(session, &state), &page.challenge)))
 }

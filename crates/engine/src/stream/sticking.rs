@@ -6,9 +6,9 @@ use live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
 
-use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream_state::StreamState;
 
 /// The server that the rules on requests recall, where nothing has bound the request yet. What they want to remember is
 /// told.
@@ -66,7 +66,7 @@ fn server_of(
     let mut servers = backend.servers.iter();
     let server = servers.find(|server| recalled.is(table, &known(session, server)))?;
     let bound = backend.choice.bound(server.index, order);
-    (bound.forced || session.worker.state(proxy.index).is_usable(server.index)).then_some(bound)
+    (bound.forced || session.worker.proxy_state(proxy.index).is_usable(server.index)).then_some(bound)
 }
 
 fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s> {
@@ -76,16 +76,16 @@ fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s
 
 /// The server of a stream is known: what rules wanted to remember of it is remembered.
 #[inline]
-pub fn remember(session: &Session, facts: &Facts) {
-    if !facts.stores.is_empty() {
-        store(session, facts, &facts.stores);
+pub fn remember(session: &Session, state: &StreamState) {
+    if !state.stores.is_empty() {
+        store(session, state, &state.stores);
     }
 }
 
 #[cold]
-fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
-    let backend = facts.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
-    let server = backend.zip(facts.server).and_then(|(backend, index)| backend.servers.get(index));
+fn store(session: &Session, state: &StreamState, stores: &[StickStore]) {
+    let backend = state.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
+    let server = backend.zip(state.server).and_then(|(backend, index)| backend.servers.get(index));
     let Some(server) = server.filter(|server| !server.non_stick) else { return };
     let known = known(session, server);
     stores.iter().for_each(|one| one.perform(&session.worker.process.live.tables, &known, rt::now()));
@@ -93,33 +93,33 @@ fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
 
 /// The rules on answers: what is found there is remembered at once.
 #[inline]
-pub fn answer(session: &Session, facts: &Facts) {
-    if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
-        note_answer(EvalContext::response(session, facts, &facts.response));
+pub fn answer(session: &Session, state: &StreamState) {
+    if backend_of(session, state).is_some_and(|backend| !backend.choice.stick.is_empty()) {
+        note_answer(EvalContext::response(session, state, &state.response));
     }
 }
 
 /// The same for what a server sends in TCP mode: the bytes that the rules on answers have waited for, or none.
 #[inline]
-pub fn answer_bytes(session: &Session, facts: &Facts, data: &[u8]) {
-    if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
+pub fn answer_bytes(session: &Session, state: &StreamState, data: &[u8]) {
+    if backend_of(session, state).is_some_and(|backend| !backend.choice.stick.is_empty()) {
         let bytes = Bytes::new(data, true);
-        note_answer(EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, facts) });
+        note_answer(EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, state) });
     }
 }
 
-fn backend_of<'s>(session: &'s Session, facts: &Facts) -> Option<&'s Backend> {
-    session.proxy_at(facts.backend?).backend.as_ref()
+fn backend_of<'s>(session: &'s Session, state: &StreamState) -> Option<&'s Backend> {
+    session.proxy_at(state.backend?).backend.as_ref()
 }
 
 fn note_answer(view: EvalContext<'_>) {
-    let EvalContext { session, facts, .. } = view;
-    let Some(backend) = backend_of(session, facts) else { return };
+    let EvalContext { session, state, .. } = view;
+    let Some(backend) = backend_of(session, state) else { return };
     let mut stores = Vec::new();
     view.lend(|context| {
         for rule in backend.choice.stick.iter().filter(|rule| rule.on_response) {
             each(session, context, rule, &mut stores, |_, _| {});
         }
     });
-    store(session, facts, &stores);
+    store(session, state, &stores);
 }

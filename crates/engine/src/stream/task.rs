@@ -1,5 +1,5 @@
 //! The tasks that serve the streams of sessions: a session's own, which serves one stream after the other, and one for each
-//! stream of a connection that carries several. Owns what others reach a running stream by: its facts, its waker, the order
+//! stream of a connection that carries several. Owns what others reach a running stream by: its state, its waker, the order
 //! to end. Must never serve a stream.
 
 use std::cell::Cell;
@@ -10,10 +10,10 @@ use std::task::Waker;
 use base::slab::Key;
 use rt::LocalRc;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::{conclude, filter, tracking};
-use crate::worker::{SharedFacts, Worker};
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::{SharedStreamState, Worker};
 
 /// The place of a task that has none: a worker has fewer tasks.
 const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
@@ -30,7 +30,7 @@ enum Owner {
 pub struct StreamTask {
     owner: Owner,
     /// The stream that it serves now.
-    facts: Cell<Option<SharedFacts>>,
+    state: Cell<Option<SharedStreamState>>,
     waker: Cell<Option<Waker>>,
     /// Its place on the worker; [`NOWHERE`]: none yet, or none any more.
     key: Cell<Key>,
@@ -54,7 +54,7 @@ impl Deref for StreamTask {
 impl StreamTask {
     fn of(owner: Owner) -> Self {
         let key = Cell::new(NOWHERE);
-        Self { owner, facts: Cell::default(), waker: Cell::default(), key, killed: Cell::default() }
+        Self { owner, state: Cell::default(), waker: Cell::default(), key, killed: Cell::default() }
     }
 
     /// The task of a session, which it owns from here on.
@@ -99,24 +99,24 @@ impl StreamTask {
         matches!(self.owner, Owner::Own(_))
     }
 
-    /// Begins a stream: its facts are reachable from here until it is concluded.
-    pub fn begin(&self) -> SharedFacts {
-        let facts = self.worker.take_facts();
+    /// Begins a stream: its state are reachable from here until it is concluded.
+    pub fn begin(&self) -> SharedStreamState {
+        let state = self.worker.take_stream_state();
         let handshake = self.take_handshake();
-        if let Ok(mut facts) = facts.try_borrow_mut() {
-            facts.timings.handshake = handshake;
-            facts.cost_before = rt::task_cost();
-            facts.task = Some(self.key.get());
+        if let Ok(mut state) = state.try_borrow_mut() {
+            state.timings.handshake = handshake;
+            state.cost_before = rt::task_cost();
+            state.task = Some(self.key.get());
         }
-        self.facts.set(Some(Rc::clone(&facts)));
-        facts
+        self.state.set(Some(Rc::clone(&state)));
+        state
     }
 
     /// The stream that is served now.
-    pub fn current(&self) -> Option<SharedFacts> {
-        let facts = self.facts.take();
-        self.facts.set(facts.clone());
-        facts
+    pub fn current(&self) -> Option<SharedStreamState> {
+        let state = self.state.take();
+        self.state.set(state.clone());
+        state
     }
 
     /// Keeps the waker of the task that calls.
@@ -157,40 +157,40 @@ impl StreamTask {
         self.killed.get().is_some()
     }
 
-    /// Concludes the stream of a task that was killed. It ends like none that was cut off: always in the same state, as
+    /// Concludes the stream of a task that was killed. It ends like none that was cut off: always in the same proxy_state, as
     /// HAProxy logs it.
     pub fn conclude_killed(&self) {
-        let Some(facts) = self.current() else { return };
-        if let Ok(mut known) = facts.try_borrow_mut() {
+        let Some(state) = self.current() else { return };
+        if let Ok(mut known) = state.try_borrow_mut() {
             known.outcome = Outcome::new(self.killed.get().unwrap_or(Cause::Killed), Phase::Connect);
             if self.is_http() {
                 known.status = 500;
             }
         }
-        conclude::conclude(self, facts);
+        conclude::conclude(self, state);
     }
 
     /// Concludes the stream of a task that panicked and was dropped: what is known of it is counted and logged as internal.
     pub fn conclude_panicked(&self) {
-        let Some(facts) = self.current() else { return };
-        if let Ok(mut facts) = facts.try_borrow_mut() {
-            facts.outcome = Outcome::new(Cause::Internal, Phase::Done);
+        let Some(state) = self.current() else { return };
+        if let Ok(mut state) = state.try_borrow_mut() {
+            state.outcome = Outcome::new(Cause::Internal, Phase::Done);
         }
-        self.facts.set(None);
-        conclude::conclude(self, facts);
+        self.state.set(None);
+        conclude::conclude(self, state);
     }
 }
 
-/// Ends a stream: its facts are given back, and its task serves none any more.
-pub fn end(worker: &Worker, facts: SharedFacts) {
-    if let Ok(mut known) = facts.try_borrow_mut() {
+/// Ends a stream: its state are given back, and its task serves none any more.
+pub fn end(worker: &Worker, state: SharedStreamState) {
+    if let Ok(mut known) = state.try_borrow_mut() {
         if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {
-            task.facts.set(None);
+            task.state.set(None);
         }
         if let Some(filters) = known.filters.take() {
             filter::end(&filters);
         }
         tracking::end(known.tracking.get_mut());
     }
-    worker.keep_facts(facts);
+    worker.keep_stream_state(state);
 }

@@ -17,7 +17,6 @@ use live::Seen;
 use policy::program::{Frontend, MuxProtocol, Proxy};
 use rt::LocalRc;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::{Orders, OwnTimeouts};
 use crate::service::ejections;
 use crate::session::Session;
@@ -29,7 +28,8 @@ use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::task::StreamTask;
 use crate::stream::{conclude, content, filter, http, kernel, metrics, persistence, sticking};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// How long a side may stay silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,19 +89,19 @@ enum Way {
 pub fn serve<'a>(
     session: &'a LocalRc<StreamTask>,
     client: &'a mut Client,
-) -> impl Future<Output = Option<SharedFacts>> + 'a {
+) -> impl Future<Output = Option<SharedStreamState>> + 'a {
     async move {
-        let facts = begin(session);
+        let state = begin(session);
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
-            inspect(session, client, &facts, session.proxy()).await
+            inspect(session, client, &state, session.proxy()).await
         };
         let ended = match inspected {
             Ok(true) => Ok(Way::Upgraded),
             Ok(false) => {
-                let arguments = (session, &mut *client, &facts);
-                rt::boxed_with(arguments, |(session, client, facts)| connect_and_carry(session, client, facts)).await
+                let arguments = (session, &mut *client, &state);
+                rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
             }
             Err(outcome) => Err(outcome),
         };
@@ -121,11 +121,11 @@ pub fn serve<'a>(
             }
         };
         {
-            let facts = &mut *facts.borrow_mut();
-            facts.outcome = outcome;
-            kernel::part_from_client(session, facts);
+            let state = &mut *state.borrow_mut();
+            state.outcome = outcome;
+            kernel::part_from_client(session, state);
         }
-        Some(facts)
+        Some(state)
     }
 }
 
@@ -143,38 +143,38 @@ fn take_in(client: &mut Client) {
 }
 
 /// Begins the stream of a session in TCP mode.
-fn begin(session: &StreamTask) -> SharedFacts {
-    let facts = session.begin();
+fn begin(session: &StreamTask) -> SharedStreamState {
+    let state = session.begin();
     {
-        let facts = &mut *facts.borrow_mut();
-        facts.number = session.worker.process.number_stream();
-        facts.timings.start = session.accepted;
-        facts.status = 0;
-        facts.start_date = session.accept_date();
+        let state = &mut *state.borrow_mut();
+        state.number = session.worker.process.number_stream();
+        state.timings.start = session.accepted;
+        state.status = 0;
+        state.start_date = session.accept_date();
     }
     metrics::tcp(session);
-    filter::begin(session, &facts);
-    conclude::log_step(session, &facts, Origin::Accept);
-    facts
+    filter::begin(session, &state);
+    conclude::log_step(session, &state, Origin::Accept);
+    state
 }
 
 /// Runs the rules of `proxy` on what the client sends. True: the session goes on in HTTP mode.
 fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
-    facts: &'a SharedFacts,
+    state: &'a SharedStreamState,
     proxy: &'a Proxy,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, facts, proxy), |(session, client, facts, proxy)| async move {
+    rt::boxed_with((session, client, state, proxy), |(session, client, state, proxy)| async move {
         let Client { conn, timer, .. } = client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        content::request(session, stream, input, timer, facts, proxy).await
+        content::request(session, stream, input, timer, state, proxy).await
     })
 }
 
 /// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
 /// is waited for.
-fn recognise(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Client) -> Option<u32> {
+fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
     let (client, early) = client.conn.bytes()?;
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
@@ -186,23 +186,23 @@ fn recognise(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &m
         let _ = client.try_read(early);
     }
     let recogniser = backend.recogniser.as_ref()?;
-    recogniser.hash(&Subject { source: facts.borrow().source(session), request: None, bytes: early.data() })
+    recogniser.hash(&Subject { source: state.borrow().source(session), request: None, bytes: early.data() })
 }
 
 /// The proxy that the switching rules send a session to, or the one where no rule does.
-fn switch(session: &Session, facts: &SharedFacts, own: &Frontend, data: &[u8]) -> Option<usize> {
-    if let Some(target) = own.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
+fn switch(session: &Session, state: &SharedStreamState, own: &Frontend, data: &[u8]) -> Option<usize> {
+    if let Some(target) = own.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open()) {
         return Some(target);
     }
-    let facts = facts.borrow();
+    let state = state.borrow();
     let bytes = Bytes::new(data, true);
-    let view = EvalContext { bytes, ..EvalContext::request(session, &facts) };
+    let view = EvalContext { bytes, ..EvalContext::request(session, &state) };
     view.lend(|context| own.switch(context))
 }
 
 /// Whether what was evaluated for a session cost more than it may.
-fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
-    let exhausted = facts.borrow().exhausted.take();
+fn exhaustion(state: &SharedStreamState) -> Result<(), Outcome> {
+    let exhausted = state.borrow().exhausted.take();
     if exhausted { Err(Outcome::new(Cause::Internal, Phase::Request)) } else { Ok(()) }
 }
 
@@ -210,52 +210,52 @@ fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
 async fn choose_backend<'s>(
     session: &'s Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
 ) -> Result<Option<&'s Proxy>, Outcome> {
     let frontend = session.proxy();
-    let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.conn.received()));
-    exhaustion(facts)?;
+    let target = frontend.frontend.as_ref().and_then(|own| switch(session, state, own, client.conn.received()));
+    exhaustion(state)?;
     let Some(backend) = target.map(|index| session.proxy_at(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
-    facts.borrow_mut().backend = Some(backend.index);
+    state.borrow_mut().backend = Some(backend.index);
     if backend.mode == Mode::Http {
         return Ok(None);
     }
     if backend.index != frontend.index {
-        facts.borrow().order(Orders::leave_backend);
+        state.borrow().order(Orders::leave_backend);
     }
     metrics::backend(&session.worker, backend);
-    filter::choose(session, facts, backend);
+    filter::choose(session, state, backend);
     if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
-        inspect(session, client, facts, backend).await?;
+        inspect(session, client, state, backend).await?;
     }
     Ok(Some(backend))
 }
 
 /// The hash that the balance chooses a server by, by a key of its own where it has one.
-fn hash(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Client) -> Option<u32> {
+fn hash(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
     match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
-        None => recognise(session, facts, backend, client),
+        None => recognise(session, state, backend, client),
         Some((own, key)) => {
-            let known = facts.borrow();
+            let known = state.borrow();
             let bytes = Bytes::new(client.conn.received(), true);
             connect::hash_of_key(EvalContext { bytes, ..EvalContext::request(session, &known) }, own, key)
         }
     }
 }
 
-async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
+async fn connect_and_carry(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Way, Outcome> {
     let frontend = session.proxy();
-    let Some(backend) = choose_backend(session, client, facts).await? else { return Ok(Way::Upgraded) };
-    let hash = hash(session, facts, backend, client);
+    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(Way::Upgraded) };
+    let hash = hash(session, state, backend, client);
     let Client { conn, timer, .. } = client;
-    let bound = persistence::bind_session(session, facts, backend, conn.received());
-    exhaustion(facts)?;
+    let bound = persistence::bind_session(session, state, backend, conn.received());
+    exhaustion(state)?;
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,
-        facts,
+        state,
         proxy: backend,
         client: &mut *conn,
         waits_for_bytes: true,
@@ -274,8 +274,8 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         Err(begun) => rt::boxed(request.obtain(begun)).await,
     };
     let Target { slot, mut link } = obtained.map_err(|Refusal { outcome, .. }| outcome)?;
-    conclude::log_step(session, facts, Origin::Connect);
-    sticking::remember(session, &facts.borrow());
+    conclude::log_step(session, state, Origin::Connect);
+    sticking::remember(session, &state.borrow());
     let client_input = conn.take_received();
     let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
@@ -285,36 +285,36 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
             if splices(frontend, backend, |splice| splice.response) {
                 duplex.down.splice();
             }
-            let filters = facts.borrow().filters.clone();
+            let filters = state.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
             let mut answers = Ok(true);
             if backend.rules.response_content.is_empty() {
                 // What it sends is not waited for.
-                sticking::answer_bytes(session, &facts.borrow(), &[]);
+                sticking::answer_bytes(session, &state.borrow(), &[]);
             } else {
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
                 let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
                 let ends = content::Ends { client, server, timer };
-                answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
+                answers = rt::boxed(content::response(session, ends, &mut duplex, state, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = Limits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, conn, &mut link.carrier, timer, &limits, (session, facts)).await,
+                Ok(true) => carry(duplex, conn, &mut link.carrier, timer, &limits, (session, state)).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.carrier.socket());
+    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
-        let timings = &facts.borrow().timings;
+        let timings = &state.borrow().timings;
         let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
         Seen { took, failed: ejections::is_servers_fault(outcome) }
     });
-    facts.borrow_mut().attempts.counts = Some(slot.release());
+    state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
 }
 
@@ -328,7 +328,7 @@ pub async fn carry(
     server: &mut Carrier,
     timer: &mut rt::Timer,
     limits: &Limits,
-    (session, facts): (&Session, &SharedFacts),
+    (session, state): (&Session, &SharedStreamState),
 ) -> Outcome {
     let now = rt::now();
     let mut carriage = Carriage {
@@ -338,7 +338,7 @@ pub async fn carry(
         timer,
         limits,
         session,
-        facts,
+        state,
         counted: now,
         client_side: Activity::new(now, limits.independent_client),
         server_side: Activity::new(now, limits.independent_server),
@@ -353,7 +353,7 @@ struct Carriage<'a> {
     timer: &'a mut rt::Timer,
     limits: &'a Limits,
     session: &'a Session,
-    facts: &'a SharedFacts,
+    state: &'a SharedStreamState,
     /// When the statistics last got what went.
     counted: Moment,
     client_side: Activity,
@@ -401,23 +401,23 @@ impl Carriage<'_> {
             self.client_side.writes(now);
         }
         if up != Moved::default() || down != Moved::default() {
-            let facts = &mut *self.facts.borrow_mut();
-            facts.bytes.sent += up.written as u64;
-            facts.bytes.received += down.read as u64;
-            facts.bytes.bytes_in += up.read as u64;
-            facts.bytes.bytes_out += down.written as u64;
+            let state = &mut *self.state.borrow_mut();
+            state.bytes.sent += up.written as u64;
+            state.bytes.received += down.read as u64;
+            state.bytes.bytes_in += up.read as u64;
+            state.bytes.bytes_out += down.written as u64;
             if now >= self.counted + COUNTED_EVERY {
                 self.counted = now;
-                metrics::bytes(self.session, facts);
+                metrics::bytes(self.session, state);
             } else {
-                metrics::flowing(self.session, facts);
+                metrics::flowing(self.session, state);
             }
             if down.spliced > 0 {
-                metrics::spliced(self.session, facts, true, down.spliced);
+                metrics::spliced(self.session, state, true, down.spliced);
             }
         }
         if up.spliced > 0 {
-            metrics::spliced(self.session, &self.facts.borrow(), false, up.spliced);
+            metrics::spliced(self.session, &self.state.borrow(), false, up.spliced);
         }
     }
 

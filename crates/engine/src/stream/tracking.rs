@@ -11,9 +11,9 @@ use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
 
-use crate::facts::{Cause, Facts, Phase};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream_state::{Cause, Phase, StreamState};
 
 /// What became of a rule that tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Begun {
 /// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
 /// stream has ended, or with `session` until that has.
 pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
-    if begin_of_client(view, track, of_stream) || is_taken(view.session, view.facts, track.number) {
+    if begin_of_client(view, track, of_stream) || is_taken(view.session, view.state, track.number) {
         return Begun::Done;
     }
     let Some(table) = view.session.worker.tables().get(track.table) else { return Begun::Done };
@@ -41,14 +41,14 @@ pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_st
 
 /// The same where the key is the client's address as the table has it, which needs no evaluation. False: it is not.
 pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -> bool {
-    let Some(SocketAddr::V4(client)) = view.facts.client(view.session).filter(|_| track.of_client) else {
+    let Some(SocketAddr::V4(client)) = view.state.client(view.session).filter(|_| track.of_client) else {
         return false;
     };
     let Some(table) = view.session.worker.tables().get(track.table) else { return false };
     if table.plan.key != TableKeySpec::Ipv4 {
         return false;
     }
-    if !is_taken(view.session, view.facts, track.number) {
+    if !is_taken(view.session, view.state, track.number) {
         add(view, track.number, table, &TableKey::ipv4(*client.ip()), of_stream);
     }
     true
@@ -56,37 +56,37 @@ pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -
 
 /// Tracks the entry of a key under a number that is free.
 fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
-    let EvalContext { session, facts, .. } = *view;
-    let counted = of_stream && facts.tracked.request_counted;
+    let EvalContext { session, state, .. } = *view;
+    let counted = of_stream && state.tracked.request_counted;
     let tracked = Tracked::new(table, key, rt::now(), |entry| {
         if counted {
             count_request(entry);
         }
-        if let Some(status) = facts.server_status.filter(|_| view.direction == Direction::Response) {
+        if let Some(status) = state.server_status.filter(|_| view.direction == Direction::Response) {
             count_status(entry, status);
         }
     });
     if let Some(tracked) = tracked {
-        let tracking = if of_stream { &facts.tracking } else { session.tracking() };
+        let tracking = if of_stream { &state.tracking } else { session.tracking() };
         tracking.borrow_mut().add(number, tracked);
     }
 }
 
-fn is_taken(session: &Session, facts: &Facts, number: u8) -> bool {
-    facts.tracking.borrow().get(number).is_some()
+fn is_taken(session: &Session, state: &StreamState, number: u8) -> bool {
+    state.tracking.borrow().get(number).is_some()
         || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
 }
 
 /// What is tracked under a number: by the stream, or else by its session.
-pub fn find<'s>(session: &'s Session, facts: &'s Facts, number: u8) -> Option<Ref<'s, Tracked>> {
+pub fn find<'s>(session: &'s Session, state: &'s StreamState, number: u8) -> Option<Ref<'s, Tracked>> {
     let find = |tracking: &'s RefCell<Tracking>| Ref::filter_map(tracking.borrow(), |all| all.get(number)).ok();
-    find(&facts.tracking).or_else(|| session.known_tracking().and_then(find))
+    find(&state.tracking).or_else(|| session.known_tracking().and_then(find))
 }
 
 /// Does what a rule wants with an entry that is tracked.
 pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChange) {
     let Some(amount) = change.amount(context) else { return };
-    if let Some(tracked) = find(view.session, view.facts, change.number) {
+    if let Some(tracked) = find(view.session, view.state, change.number) {
         change.perform(context, &tracked, amount);
     }
 }
@@ -101,9 +101,9 @@ pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, u
 }
 
 /// Changes what the stream and its session track.
-fn each(session: &Session, facts: &Facts, mut change: impl FnMut(&mut EntryMut<'_>)) {
+fn each(session: &Session, state: &StreamState, mut change: impl FnMut(&mut EntryMut<'_>)) {
     let now = rt::now();
-    facts.tracking.borrow().each(now, |entry, _| change(entry));
+    state.tracking.borrow().each(now, |entry, _| change(entry));
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(now, |entry, _| change(entry));
     }
@@ -111,8 +111,8 @@ fn each(session: &Session, facts: &Facts, mut change: impl FnMut(&mut EntryMut<'
 
 /// Whether neither tracks anything.
 #[inline]
-fn is_idle(session: &Session, facts: &Facts) -> bool {
-    facts.tracking.borrow().is_empty() && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
+fn is_idle(session: &Session, state: &StreamState) -> bool {
+    state.tracking.borrow().is_empty() && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
 }
 
 /// A connection becomes a session.
@@ -126,23 +126,23 @@ pub fn session(session: &Session) {
 }
 
 /// A request, or what was taken for one, has come.
-pub fn request(session: &Session, facts: &mut Facts) {
-    if !std::mem::replace(&mut facts.tracked.request_counted, true) && !is_idle(session, facts) {
-        each(session, facts, count_request);
+pub fn request(session: &Session, state: &mut StreamState) {
+    if !std::mem::replace(&mut state.tracked.request_counted, true) && !is_idle(session, state) {
+        each(session, state, count_request);
     }
 }
 
 /// What was taken for a request was none.
-pub fn wrong_request(session: &Session, facts: &Facts) {
-    if !is_idle(session, facts) {
-        each(session, facts, count_error);
+pub fn wrong_request(session: &Session, state: &StreamState) {
+    if !is_idle(session, state) {
+        each(session, state, count_error);
     }
 }
 
 /// A server has answered with that status.
-pub fn answer(session: &Session, facts: &Facts, status: u16) {
-    if status >= 400 && !is_idle(session, facts) {
-        each(session, facts, |entry| count_status(entry, status));
+pub fn answer(session: &Session, state: &StreamState, status: u16) {
+    if status >= 400 && !is_idle(session, state) {
+        each(session, state, |entry| count_status(entry, status));
     }
 }
 
@@ -153,8 +153,8 @@ impl Session {
     }
 
     /// Its protocol has seen this.
-    pub fn note_protocol(&self, facts: ProtocolFacts) {
-        self.rare.get_or_init(Box::default).protocol.set(facts);
+    pub fn note_protocol(&self, state: ProtocolFacts) {
+        self.rare.get_or_init(Box::default).protocol.set(state);
     }
 
     /// Whether its connection carries several streams.
@@ -168,7 +168,7 @@ impl Session {
 pub fn glitches(session: &Session, glitches: u32) {
     let known = session.protocol_facts();
     session.note_protocol(ProtocolFacts { glitches: known.glitches.saturating_add(glitches), ..known });
-    session.tallies().front_http2.glitches.add(u64::from(glitches));
+    session.counters().front_http2.glitches.add(u64::from(glitches));
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(rt::now(), |entry, _| {
             entry.add(DataKind::GlitchCnt, 0, glitches.into());
@@ -229,10 +229,10 @@ struct Rest {
 }
 
 impl Rest {
-    fn bytes(facts: &mut Facts) -> Self {
+    fn bytes(state: &mut StreamState) -> Self {
         let (read, written) =
-            (facts.bytes.bytes_in - facts.tracked.tracked_in, facts.bytes.received - facts.tracked.tracked_out);
-        (facts.tracked.tracked_in, facts.tracked.tracked_out) = (facts.bytes.bytes_in, facts.bytes.received);
+            (state.bytes.bytes_in - state.tracked.tracked_in, state.bytes.received - state.tracked.tracked_out);
+        (state.tracked.tracked_in, state.tracked.tracked_out) = (state.bytes.bytes_in, state.bytes.received);
         Self { read, written, ..Self::default() }
     }
 
@@ -258,34 +258,34 @@ impl Rest {
 }
 
 /// Counts the bytes that went since the last time, so that a long stream shows while it runs.
-pub fn bytes(session: &Session, facts: &mut Facts) {
-    if is_idle(session, facts) {
+pub fn bytes(session: &Session, state: &mut StreamState) {
+    if is_idle(session, state) {
         return;
     }
-    let rest = Rest::bytes(facts);
+    let rest = Rest::bytes(state);
     if !rest.is_nothing() {
-        settle_all(&facts.tracking.borrow(), rest);
+        settle_all(&state.tracking.borrow(), rest);
         settle_session(session, rest);
     }
 }
 
 /// The stream is over: counts what is left, and how it went. Its line may still ask for its entries.
-pub fn settle(session: &Session, facts: &mut Facts) {
-    if is_idle(session, facts) {
+pub fn settle(session: &Session, state: &mut StreamState) {
+    if is_idle(session, state) {
         return;
     }
-    let rest = rest(facts);
-    settle_all(&facts.tracking.borrow(), rest);
+    let rest = rest(state);
+    settle_all(&state.tracking.borrow(), rest);
     settle_session(session, rest);
 }
 
 /// The same at the end: the stream tracks nothing after it.
-pub fn conclude(session: &Session, facts: &mut Facts) {
-    if is_idle(session, facts) {
+pub fn conclude(session: &Session, state: &mut StreamState) {
+    if is_idle(session, state) {
         return;
     }
-    let rest = rest(facts);
-    facts.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
+    let rest = rest(state);
+    state.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
     settle_session(session, rest);
 }
 
@@ -300,34 +300,34 @@ fn settle_all(tracking: &Tracking, rest: Rest) {
     tracking.each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
 }
 
-fn rest(facts: &mut Facts) -> Rest {
-    let failure = has_failed(facts);
-    Rest { error: facts.tracked.blamed, failure, ..Rest::bytes(facts) }
+fn rest(state: &mut StreamState) -> Rest {
+    let failure = has_failed(state);
+    Rest { error: state.tracked.blamed, failure, ..Rest::bytes(state) }
 }
 
 /// Whether its server failed and entries have not counted that yet. An answer that came has been counted.
-fn has_failed(facts: &Facts) -> bool {
-    let outcome = facts.outcome;
+fn has_failed(state: &StreamState) -> bool {
+    let outcome = state.outcome;
     let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
     of_server
         && outcome.phase == Phase::Headers
-        && !facts.denied
-        && !facts.tracked.failure_counted
-        && facts.timings.response.is_none()
+        && !state.denied
+        && !state.tracked.failure_counted
+        && state.timings.response.is_none()
 }
 
 /// An answer takes a server's place: what it says is counted before the rules on it read the entries. That a client was
 /// asked for its name is counted at the end.
-pub fn own_answer(session: &Session, facts: &mut Facts) {
-    if is_idle(session, facts) {
+pub fn own_answer(session: &Session, state: &mut StreamState) {
+    if is_idle(session, state) {
         return;
     }
-    if facts.denied && std::mem::take(&mut facts.tracked.blamed) {
-        each(session, facts, count_error);
+    if state.denied && std::mem::take(&mut state.tracked.blamed) {
+        each(session, state, count_error);
     }
-    if has_failed(facts) {
-        facts.tracked.failure_counted = true;
-        each(session, facts, count_failure);
+    if has_failed(state) {
+        state.tracked.failure_counted = true;
+        each(session, state, count_failure);
     }
 }
 

@@ -10,7 +10,7 @@ use wire::http::{Head, Method};
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::{conclude, filter, tcp};
-use crate::worker::{SharedFacts, Slot};
+use crate::worker::{SharedStreamState, Slot};
 
 /// Whether what follows a request is no body where its server agrees.
 pub fn is_asked(request: &Head) -> bool {
@@ -22,20 +22,20 @@ pub async fn carry(
     session: &Session,
     client: &mut Client,
     backend: &Proxy,
-    facts: SharedFacts,
+    state: SharedStreamState,
     (slot, mut link): (Slot, Link),
     (head, server_input): (Buffer, Buffer),
 ) {
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
-        filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
-        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
+        filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
+        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
         let outcome =
-            tcp::carry(duplex, &mut client.conn, &mut link.carrier, &mut client.timer, &limits, (session, &facts))
+            tcp::carry(duplex, &mut client.conn, &mut link.carrier, &mut client.timer, &limits, (session, &state))
                 .await;
-        facts.borrow_mut().outcome = outcome;
+        state.borrow_mut().outcome = outcome;
     }
     drop(link);
-    facts.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, facts);
+    state.borrow_mut().attempts.counts = Some(slot.release());
+    conclude::conclude(session, state);
 }

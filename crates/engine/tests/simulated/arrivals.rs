@@ -58,7 +58,7 @@ fn a_place_that_has_rested_serves_again() {
                 let generation = shared.generation();
                 let server = &generation.program.proxies[0].backend.as_ref().unwrap().servers[0];
                 let sessions =
-                    shared.counters.of(|worker| &worker.servers[server.serial]).count(|tally| &tally.sessions);
+                    shared.counters.of(|worker| &worker.servers[server.serial]).count(|counters| &counters.sessions);
                 assert_eq!((&*server.name, sessions), (&*name, 1), "what the one before did is forgotten");
                 remove(&name).await;
                 sleep(REST).await;

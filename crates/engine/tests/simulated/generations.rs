@@ -56,7 +56,7 @@ fn current(world: &World) -> Weak<Generation> {
 async fn requests(world: &World) -> u64 {
     // Counted at their ends.
     sleep(5).await;
-    world.shared().counters.of(|worker| &worker.proxies[0].front).count(|tally| &tally.requests)
+    world.shared().counters.of(|worker| &worker.proxies[0].front).count(|counters| &counters.requests)
 }
 
 #[test]

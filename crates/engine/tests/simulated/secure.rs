@@ -186,7 +186,7 @@ impl Secure {
 
     /// The name that the other side has asked for.
     pub fn asked_name(&mut self) -> Option<String> {
-        let name = self.connection.take_facts()?.server_name?;
+        let name = self.connection.take_handshake_info()?.server_name?;
         Some(String::from_utf8_lossy(&name).into_owned())
     }
 

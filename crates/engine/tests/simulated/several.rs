@@ -1,5 +1,5 @@
 //! A connection that carries several streams at a time, by HTTP/2: each stream has its own request,
-//! facts, line and end, and holds no other one up.
+//! state, line and end, and holds no other one up.
 
 use std::rc::Rc;
 

@@ -28,13 +28,13 @@ mod replace;
 mod split;
 mod strftime;
 mod string;
+mod unsupported;
 mod url;
 mod variable;
-mod waiting;
 mod when;
 mod x509;
 
-pub use waiting::NAMES as WAITING;
+pub use unsupported::NAMES as WAITING;
 
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, Type, Value};

@@ -26,10 +26,10 @@ mod tls_details;
 mod tls_hello;
 mod transaction;
 mod transport;
-mod waiting;
+mod unsupported;
 
-pub use waiting::NAMES as WAITING;
-pub(crate) use waiting::reason as waiting_reason;
+pub use unsupported::NAMES as WAITING;
+pub(crate) use unsupported::reason as waiting_reason;
 
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, Place, Places, Type, Value};

@@ -5,7 +5,7 @@ use super::{Fetch, SampleOf, plain};
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
-use tls::Facts;
+use tls::HandshakeInfo;
 use tls::faults::Fault;
 use tls::openssl;
 use tls::provider::{group_name, suite_bits, suite_name};
@@ -150,12 +150,12 @@ fn check_entry(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
 }
 
 /// The client's connection; `None`: it speaks plainly.
-fn fc<'a>(context: &Context<'a>) -> Option<&'a Facts> {
+fn fc<'a>(context: &Context<'a>) -> Option<&'a HandshakeInfo> {
     context.probes.session()?.tls
 }
 
 /// The server's.
-fn bc(context: &Context<'_>) -> Option<Arc<Facts>> {
+fn bc(context: &Context<'_>) -> Option<Arc<HandshakeInfo>> {
     context.probes.server_tls()
 }
 
@@ -191,31 +191,31 @@ fn fault<'a>(context: &Context<'a>, wanted: fn(&Fault) -> bool, told: fn(&Fault)
     Some(Value::Int(found.map_or(0, told).into()))
 }
 
-fn error<'a>(facts: &Facts) -> Value<'a> {
+fn error<'a>(facts: &HandshakeInfo) -> Value<'a> {
     Value::Int(facts.failure.as_ref().map_or(0, |failure| openssl::number(failure).into()))
 }
 
-fn error_text<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {
+fn error_text<'a>(context: &Context<'a>, facts: &HandshakeInfo) -> Option<Value<'a>> {
     context.copy(openssl::sentence(facts.failure.as_ref()?).as_bytes()).map(Value::Str)
 }
 
-fn alpn<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {
+fn alpn<'a>(context: &Context<'a>, facts: &HandshakeInfo) -> Option<Value<'a>> {
     Some(Value::Str(context.copy(facts.alpn.as_deref()?)?))
 }
 
-fn cipher<'a>(facts: &Facts) -> Option<Value<'a>> {
+fn cipher<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
     facts.suite.map(|suite| Value::Str(suite_name(suite).as_bytes()))
 }
 
-fn bits<'a>(facts: &Facts) -> Option<Value<'a>> {
+fn bits<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
     facts.suite.map(|suite| Value::Int(suite_bits(suite).into()))
 }
 
-fn curve<'a>(facts: &Facts) -> Option<Value<'a>> {
+fn curve<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
     facts.group.map(|group| Value::Str(group_name(group).as_bytes()))
 }
 
-fn protocol<'a>(facts: &Facts) -> Option<Value<'a>> {
+fn protocol<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
     facts.version_name().map(|name| Value::Str(name.as_bytes()))
 }
 

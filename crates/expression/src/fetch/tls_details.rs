@@ -5,7 +5,7 @@ use super::{Fetch, plain};
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking};
 use md5::{Digest, Md5};
-use tls::Facts;
+use tls::HandshakeInfo;
 use tls::details::{Secret, Wanted};
 use tls::fingerprint;
 
@@ -88,11 +88,11 @@ fn details(_: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
     want(checking, Wanted::DETAILS)
 }
 
-fn fc<'a>(context: &Context<'a>) -> Option<&'a Facts> {
+fn fc<'a>(context: &Context<'a>) -> Option<&'a HandshakeInfo> {
     context.probes.session()?.tls
 }
 
-fn bc(context: &Context<'_>) -> Option<std::sync::Arc<Facts>> {
+fn bc(context: &Context<'_>) -> Option<std::sync::Arc<HandshakeInfo>> {
     context.probes.server_tls()
 }
 

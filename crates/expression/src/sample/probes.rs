@@ -8,7 +8,7 @@ use std::cell::Ref;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tls::Facts;
+use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
 
 /// What an evaluation asks its surroundings for.
@@ -47,7 +47,7 @@ pub trait Probes {
     }
 
     /// What the TLS handshake with the server has found; `None`: it speaks plainly, or there is no connection.
-    fn server_tls(&self) -> Option<Arc<Facts>> {
+    fn server_tls(&self) -> Option<Arc<HandshakeInfo>> {
         None
     }
 
@@ -166,7 +166,7 @@ pub struct SessionFacts<'a> {
     /// Why it has failed before anything was served.
     pub error: ConnectionError,
     /// What its TLS handshake has found; `None`: it speaks plainly.
-    pub tls: Option<&'a Facts>,
+    pub tls: Option<&'a HandshakeInfo>,
     /// Whether clients speak TLS at its address.
     pub is_secure: bool,
     /// What its protocol has seen.
@@ -269,7 +269,7 @@ pub struct OwnLimits {
     pub retries: Option<u32>,
 }
 
-/// Facts that only the transport knows.
+/// HandshakeInfo that only the transport knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Transport {

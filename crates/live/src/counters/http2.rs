@@ -6,7 +6,7 @@ use super::cell::Count;
 /// same names; the last five are Weir's own.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
-pub struct Http2Tally {
+pub struct Http2Counters {
     pub headers_received: Count,
     pub data_received: Count,
     pub settings_received: Count,
@@ -29,7 +29,7 @@ pub struct Http2Tally {
     pub connection_stalls: Count,
 }
 
-impl Http2Tally {
+impl Http2Counters {
     /// Forgets all but what is open.
     pub(super) fn clear(&self) {
         let counts = [

@@ -1,7 +1,7 @@
 //! Counts that outlive a process: the text of "dump stats-file" (management manual, section 9.5). Must never keep more of
 //! a file than is asked for, whatever its size, and must never be used once a worker counts.
 
-use super::{Count, Tally};
+use super::{Count, ObjectCounters};
 use base::Moment;
 
 /// Longest line with its end.
@@ -115,7 +115,7 @@ fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &st
     Some(Kept { side, guid: guid.into(), values })
 }
 
-impl Tally {
+impl ObjectCounters {
     /// Sets what a column of the statistics tells, before anything is counted. Columns that are reckoned from others, and
     /// rates, stay as they are.
     pub fn preset(&self, column: &str, value: u64, now: Moment) {
@@ -207,11 +207,12 @@ mod tests {
 
     #[test]
     fn columns_have_their_counts() {
-        let tally = Tally::default();
+        let counters = ObjectCounters::default();
         let now = Moment::from_nanos(100_000_000_000);
         let columns = [("stot", 1), ("bin", 2), ("resbin", 3), ("hrsp_5xx", 4), ("lastsess", 5), ("rate", 6), ("x", 7)];
-        columns.into_iter().for_each(|(column, value)| tally.preset(column, value, now));
-        let counts = [&tally.sessions, &tally.bytes_in, &tally.received, &tally.answers[5], &tally.last_session];
+        columns.into_iter().for_each(|(column, value)| counters.preset(column, value, now));
+        let counts =
+            [&counters.sessions, &counters.bytes_in, &counters.received, &counters.answers[5], &counters.last_session];
         assert_eq!(counts.map(Count::get), [1, 2, 3, 4, 96]);
     }
 }

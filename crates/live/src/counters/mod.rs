@@ -7,7 +7,7 @@ mod kept;
 mod rate;
 
 pub use cell::{Averages, Count, Peak};
-pub use http2::Http2Tally;
+pub use http2::Http2Counters;
 pub use kept::{Kept, KeptCounts, Side};
 pub use rate::Rate;
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 #[allow(missing_docs)]
-pub struct Tally {
+pub struct ObjectCounters {
     pub sessions: Count,
     /// Sessions that have ended, since the start as `begun` is.
     pub ended: Count,
@@ -103,7 +103,7 @@ impl ProtocolCounter {
         [Self::Connections, Self::Streams, Self::Received, Self::Sent, Self::SplicedIn, Self::SplicedOut];
 }
 
-impl Tally {
+impl ObjectCounters {
     /// A counter of the protocol since it was cleared; `front`: of the side of the clients.
     pub fn protocol_count(&self, which: ProtocolCounter, front: bool) -> u64 {
         self.protocol_total(which, front).wrapping_sub(self.protocol.cleared[which as usize].get())
@@ -195,27 +195,27 @@ impl Tally {
 
 /// What is counted of a proxy.
 #[derive(Debug)]
-pub struct ProxyTallies {
+pub struct ProxyCounters {
     /// As a frontend.
-    pub front: Tally,
+    pub front: ObjectCounters,
     /// As a backend.
-    pub back: Tally,
+    pub back: ObjectCounters,
     /// Its listening addresses.
-    pub binds: Box<[Tally]>,
+    pub binds: Box<[ObjectCounters]>,
     /// Its connections of HTTP/2 with clients.
-    pub front_http2: Http2Tally,
+    pub front_http2: Http2Counters,
     /// The same with servers.
-    pub back_http2: Http2Tally,
+    pub back_http2: Http2Counters,
 }
 
-impl ProxyTallies {
+impl ProxyCounters {
     fn new(binds: usize) -> Self {
         Self {
-            front: Tally::default(),
-            back: Tally::default(),
-            binds: (0..binds).map(|_| Tally::default()).collect(),
-            front_http2: Http2Tally::default(),
-            back_http2: Http2Tally::default(),
+            front: ObjectCounters::default(),
+            back: ObjectCounters::default(),
+            binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
+            front_http2: Http2Counters::default(),
+            back_http2: Http2Counters::default(),
         }
     }
 }
@@ -223,7 +223,7 @@ impl ProxyTallies {
 /// What is counted of the process.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
-pub struct ProcessTally {
+pub struct ProcessCounters {
     pub connections: Count,
     pub requests: Count,
     /// Connections of the runtime API that began, and those that ended.
@@ -246,36 +246,36 @@ pub struct ProcessTally {
 /// What one worker counts.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct WorkerTallies {
+pub struct WorkerCounters {
     /// Of the process.
-    pub process: ProcessTally,
+    pub process: ProcessCounters,
     /// Of each proxy, by index.
-    pub proxies: AppendOnlyVec<Arc<ProxyTallies>>,
+    pub proxies: AppendOnlyVec<Arc<ProxyCounters>>,
     /// Of each server, by serial.
-    pub servers: AppendOnlyVec<Tally>,
+    pub servers: AppendOnlyVec<ObjectCounters>,
 }
 
-impl WorkerTallies {
+impl WorkerCounters {
     fn new(binds: &[usize], servers: usize) -> Self {
-        let proxies = binds.iter().map(|binds| Arc::new(ProxyTallies::new(*binds)));
+        let proxies = binds.iter().map(|binds| Arc::new(ProxyCounters::new(*binds)));
         Self {
-            process: ProcessTally::default(),
+            process: ProcessCounters::default(),
             proxies: proxies.collect(),
-            servers: (0..servers).map(|_| Tally::default()).collect(),
+            servers: (0..servers).map(|_| ObjectCounters::default()).collect(),
         }
     }
 
     /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
     pub fn clear(&self, all: bool) {
         for proxy in &self.proxies {
-            std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|tally| tally.clear(all, true));
+            std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|counters| counters.clear(all, true));
             proxy.back.clear(all, false);
             if all {
                 proxy.front_http2.clear();
                 proxy.back_http2.clear();
             }
         }
-        self.servers.iter().for_each(|tally| tally.clear(all, false));
+        self.servers.iter().for_each(|counters| counters.clear(all, false));
         let process = &self.process;
         let of_tls = [&process.tls_rate, &process.front_key_rate, &process.back_key_rate];
         let rates = [&process.connection_rate, &process.session_rate].into_iter().chain(of_tls);
@@ -284,8 +284,8 @@ impl WorkerTallies {
 
     /// Forgets everything about one server. By the worker itself.
     pub fn clear_server(&self, serial: usize) {
-        if let Some(tally) = self.servers.get(serial) {
-            tally.clear(true, false);
+        if let Some(counters) = self.servers.get(serial) {
+            counters.clear(true, false);
         }
     }
 }
@@ -294,7 +294,7 @@ impl WorkerTallies {
 #[derive(Debug)]
 pub struct Counters {
     /// Of each worker.
-    pub workers: Box<[Arc<WorkerTallies>]>,
+    pub workers: Box<[Arc<WorkerCounters>]>,
 }
 
 impl Counted for Counters {}
@@ -302,91 +302,91 @@ impl Counted for Counters {}
 impl Counters {
     /// Nothing yet: of so many `bind` lines of each proxy, and of so many servers over all backends.
     pub fn new(binds: &[usize], servers: usize, workers: usize) -> Self {
-        Self { workers: (0..workers).map(|_| Arc::new(WorkerTallies::new(binds, servers))).collect() }
+        Self { workers: (0..workers).map(|_| Arc::new(WorkerCounters::new(binds, servers))).collect() }
     }
 
     /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
     pub fn add_server(&self, serial: usize) -> bool {
-        self.workers.iter().all(|worker| worker.servers.push(|_| Tally::default()) == Ok(serial))
+        self.workers.iter().all(|worker| worker.servers.push(|_| ObjectCounters::default()) == Ok(serial))
     }
 
     /// One more backend, likewise.
     pub fn add_backend(&self, index: usize) -> bool {
-        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(ProxyTallies::new(0))) == Ok(index))
+        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(ProxyCounters::new(0))) == Ok(index))
     }
 
-    /// One thing's tallies, one of each worker.
-    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
+    /// One thing's counters, one of each worker.
+    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerCounters) -> &'a ObjectCounters) -> Sum<'a> {
         Sum(self.workers.iter().map(|worker| find(worker)).collect())
     }
 }
 
 impl Counters {
     /// The sum of a count of HTTP/2, with clients (`front`) or servers of a proxy.
-    pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Tally) -> &Count) -> u64 {
-        let part = |worker: &Arc<WorkerTallies>| {
-            let tallies = &worker.proxies[proxy];
-            of(if front { &tallies.front_http2 } else { &tallies.back_http2 }).get()
+    pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
+        let part = |worker: &Arc<WorkerCounters>| {
+            let counters = &worker.proxies[proxy];
+            of(if front { &counters.front_http2 } else { &counters.back_http2 }).get()
         };
         self.workers.iter().map(part).fold(0, u64::wrapping_add)
     }
 
     /// The sum of a count of the process.
-    pub fn process(&self, of: impl Fn(&ProcessTally) -> &Count) -> u64 {
+    pub fn process(&self, of: impl Fn(&ProcessCounters) -> &Count) -> u64 {
         self.workers.iter().map(|worker| of(&worker.process).get()).sum()
     }
 
     /// A rate of the process now, and its most in a second.
-    pub fn process_rate(&self, now: Moment, of: impl Fn(&ProcessTally) -> &Rate) -> (f64, u64) {
+    pub fn process_rate(&self, now: Moment, of: impl Fn(&ProcessCounters) -> &Rate) -> (f64, u64) {
         let parts: Vec<&Rate> = self.workers.iter().map(|worker| of(&worker.process)).collect();
         (Rate::read(now, parts.iter().copied()), Rate::most(now, parts.iter().copied()))
     }
 }
 
-/// One thing's tallies of all workers, to be added up.
+/// One thing's counters of all workers, to be added up.
 #[derive(Debug, Clone)]
-pub struct Sum<'a>(Vec<&'a Tally>);
+pub struct Sum<'a>(Vec<&'a ObjectCounters>);
 
 impl<'a> Sum<'a> {
     /// The sum of a count.
-    pub fn count(&self, of: impl Fn(&'a Tally) -> &'a Count) -> u64 {
-        self.0.iter().map(|tally| of(tally).get()).sum()
+    pub fn count(&self, of: impl Fn(&'a ObjectCounters) -> &'a Count) -> u64 {
+        self.0.iter().map(|counters| of(counters).get()).sum()
     }
 
     /// The sum of a counter of the protocol; `front`: of the side of the clients.
     pub fn protocol(&self, which: ProtocolCounter, front: bool) -> u64 {
-        self.0.iter().map(|tally| tally.protocol_count(which, front)).fold(0, u64::wrapping_add)
+        self.0.iter().map(|counters| counters.protocol_count(which, front)).fold(0, u64::wrapping_add)
     }
 
     /// The largest value.
-    pub fn peak(&self, of: impl Fn(&'a Tally) -> &'a Peak) -> u64 {
-        self.0.iter().map(|tally| of(tally).get()).max().unwrap_or(0)
+    pub fn peak(&self, of: impl Fn(&'a ObjectCounters) -> &'a Peak) -> u64 {
+        self.0.iter().map(|counters| of(counters).get()).max().unwrap_or(0)
     }
 
     /// Events in the last second.
-    pub fn rate(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate) -> f64 {
-        Rate::read(now, self.0.iter().map(|tally| of(tally)))
+    pub fn rate(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate) -> f64 {
+        Rate::read(now, self.0.iter().map(|counters| of(counters)))
     }
 
     /// Sessions that run: for what has no gate that counts them.
     pub fn running(&self) -> u64 {
-        self.count(|tally| &tally.begun).saturating_sub(self.count(|tally| &tally.ended))
+        self.count(|counters| &counters.begun).saturating_sub(self.count(|counters| &counters.ended))
     }
 
     /// The most events of a second.
-    pub fn most(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate + Clone) -> u64 {
-        let parts: Vec<&Rate> = self.0.iter().map(|tally| of(tally)).collect();
+    pub fn most(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate + Clone) -> u64 {
+        let parts: Vec<&Rate> = self.0.iter().map(|counters| of(counters)).collect();
         Rate::most(now, parts.iter().copied())
     }
 
-    /// One of the averages of [`Tally::times`].
+    /// One of the averages of [`ObjectCounters::times`].
     pub fn average(&self, which: usize) -> u64 {
-        Averages::of(which, self.0.iter().map(|tally| &tally.times))
+        Averages::of(which, self.0.iter().map(|counters| &counters.times))
     }
 
     /// Seconds since the last session.
     pub fn idle_seconds(&self, now: Moment) -> Option<u64> {
-        let last = self.0.iter().map(|tally| tally.last_session.get()).max().filter(|last| *last > 0)?;
+        let last = self.0.iter().map(|counters| counters.last_session.get()).max().filter(|last| *last > 0)?;
         Some((now.as_nanos() / 1_000_000_000 + 1).saturating_sub(last))
     }
 }

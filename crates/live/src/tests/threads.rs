@@ -43,7 +43,7 @@ fn wait_for<T>(mut ready: impl FnMut(&Waker) -> Option<T>) -> T {
 }
 
 #[derive(Default)]
-struct Tally {
+struct ObjectCounters {
     queued: AtomicU32,
     granted: AtomicU32,
     given_up: AtomicU32,
@@ -56,13 +56,13 @@ struct Hammer {
     plans: Vec<Plan>,
     /// By server: those who hold a slot by our own count, which is never more than the real one.
     busy: Vec<AtomicU32>,
-    tally: Tally,
+    counters: ObjectCounters,
 }
 
 impl Hammer {
     fn new(balance: BalanceSpec, plans: &[Plan]) -> Self {
         let busy = plans.iter().map(|_| AtomicU32::new(0)).collect();
-        Self { state: farm(balance, plans), plans: plans.to_vec(), busy, tally: Tally::default() }
+        Self { state: farm(balance, plans), plans: plans.to_vec(), busy, counters: ObjectCounters::default() }
     }
 
     /// With limits between 1 and `maxconn`, which is reached with so many requests.
@@ -82,7 +82,7 @@ impl Hammer {
             thread::yield_now();
         }
         self.busy[server].fetch_sub(1, SeqCst);
-        self.tally.served.fetch_add(1, SeqCst);
+        self.counters.served.fetch_add(1, SeqCst);
         if dice.below(2) == 0 {
             slot.release();
         }
@@ -103,29 +103,29 @@ impl Hammer {
             Assignment::Slot(slot) => self.serve(slot, dice),
             Assignment::Queued(ticket) => self.wait(ticket, dice),
             Assignment::QueueFull => {
-                self.tally.refused.fetch_add(1, SeqCst);
+                self.counters.refused.fetch_add(1, SeqCst);
             }
             Assignment::Unavailable => panic!("there are servers"),
         }
     }
 
     fn wait(&self, mut ticket: QueueTicket, dice: &mut Dice) {
-        self.tally.queued.fetch_add(1, SeqCst);
+        self.counters.queued.fetch_add(1, SeqCst);
         // Some give up at once, some after a look, some even when their turn may have come.
         let patience = dice.below(4);
         if patience < 2 {
             for _ in 0..patience * dice.below(20) {
                 if let Some(slot) = poll(&mut ticket, Waker::noop()) {
-                    self.tally.granted.fetch_add(1, SeqCst);
+                    self.counters.granted.fetch_add(1, SeqCst);
                     return self.serve(slot, dice);
                 }
                 thread::yield_now();
             }
-            self.tally.given_up.fetch_add(1, SeqCst);
+            self.counters.given_up.fetch_add(1, SeqCst);
             return;
         }
         let slot = wait_for(|waker| poll(&mut ticket, waker));
-        self.tally.granted.fetch_add(1, SeqCst);
+        self.counters.granted.fetch_add(1, SeqCst);
         assert!(ticket.positions() != QueuePositions::default());
         self.serve(slot, dice);
     }
@@ -142,7 +142,7 @@ impl Hammer {
             }
         });
         let count = |counter: &AtomicU32| counter.load(SeqCst);
-        let Tally { queued, granted, given_up, refused, served } = &self.tally;
+        let ObjectCounters { queued, granted, given_up, refused, served } = &self.counters;
         assert_eq!(count(granted) + count(given_up), count(queued));
         assert_eq!(count(served) + count(given_up) + count(refused), threads as u32 * requests);
         assert!(count(queued) > 0, "nobody ever waited: the test shows nothing");

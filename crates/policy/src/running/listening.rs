@@ -37,9 +37,9 @@ fn bind<'a>(context: &Context<'a>) -> Option<&'a Bind> {
 fn dst_conn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let (index, bind) = (context.frontend?, context.probes.session()?.bind);
     let counters = context.counters()?;
-    let tallies = || counters.workers.iter().filter_map(|worker| worker.proxies.get(index)?.binds.get(bind));
-    let begun: u64 = tallies().map(|tally| tally.begun.get()).sum();
-    let ended: u64 = tallies().map(|tally| tally.ended.get()).sum();
+    let counters = || counters.workers.iter().filter_map(|worker| worker.proxies.get(index)?.binds.get(bind));
+    let begun: u64 = counters().map(|counters| counters.begun.get()).sum();
+    let ended: u64 = counters().map(|counters| counters.ended.get()).sum();
     Some(Value::Int(begun.saturating_sub(ended) as i64))
 }
 

@@ -5,7 +5,7 @@ use crate::program::{Backend, Lent, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Checking, Kind, Signature};
-use live::counters::{Rate, WorkerTallies};
+use live::counters::{Rate, WorkerCounters};
 use live::{ProxyState, ServerStatus};
 use std::time::Duration;
 
@@ -170,13 +170,13 @@ fn connslots<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Valu
     Some(Value::Int(free.sum::<Option<i64>>().unwrap_or(-1)))
 }
 
-fn rate<'a>(context: &Context<'a>, of: impl Fn(&WorkerTallies) -> Option<&Rate>) -> Option<Value<'a>> {
+fn rate<'a>(context: &Context<'a>, of: impl Fn(&WorkerCounters) -> Option<&Rate>) -> Option<Value<'a>> {
     let counters = context.counters()?;
     Some(Value::Int(Rate::read(context.now, counters.workers.iter().filter_map(|worker| of(worker))) as i64))
 }
 
 pub(super) fn server_rate<'a>(context: &Context<'a>, serial: usize) -> Option<Value<'a>> {
-    rate(context, |worker| worker.servers.get(serial).map(|tally| &tally.session_rate))
+    rate(context, |worker| worker.servers.get(serial).map(|counters| &counters.session_rate))
 }
 
 fn be_sess_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

@@ -172,7 +172,7 @@ fn suites_of_tls_1_2_choose_a_certificate() {
         let settings = client::Settings { algorithms, ..client::Settings::default() };
         let (_, mut far) = shake(&server, &Client::new(settings).unwrap(), name("a.example"), 100_000);
         assert!(far.connection.is_open(), "{list}");
-        assert_eq!(&*far.connection.take_facts().unwrap().own.unwrap().name, expected, "{list}");
+        assert_eq!(&*far.connection.take_handshake_info().unwrap().own.unwrap().name, expected, "{list}");
     }
 }
 
@@ -202,7 +202,7 @@ fn certificates_are_made_for_unknown_names() {
         let own = |asked: &str| {
             let (near, mut far) = shake(&server, &Client::new(verifying.clone()).unwrap(), name(asked), 100_000);
             assert!(near.connection.is_open(), "{asked} {:?}", near.failure);
-            far.connection.take_facts().unwrap().own.unwrap()
+            far.connection.take_handshake_info().unwrap().own.unwrap()
         };
         assert_eq!(&*own("a.example").name, "test.pem");
         let first = own("b.example");

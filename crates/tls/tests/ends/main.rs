@@ -38,9 +38,9 @@ fn every_cipher_carries_bytes_both_ways() {
         for piece in [1, 7, 100_000] {
             let (mut near, mut far) = shake(&server, &anybody(Algorithms::default()), name("a.example"), piece);
             assert_eq!((near.failure.take(), far.failure.take()), (None, None), "{cipher}");
-            let facts = far.connection.take_facts().unwrap();
-            assert_eq!(facts.suite.map(weir_tls::provider::suite_name), Some(cipher));
-            assert_eq!(facts.server_name.as_deref(), Some(&b"a.example"[..]));
+            let info = far.connection.take_handshake_info().unwrap();
+            assert_eq!(info.suite.map(weir_tls::provider::suite_name), Some(cipher));
+            assert_eq!(info.server_name.as_deref(), Some(&b"a.example"[..]));
             let bytes: Vec<u8> = (0..40_000_u32).map(|at| at as u8).collect();
             near.send(&bytes);
             carry(&mut near, &mut far, 100_000);
@@ -64,8 +64,8 @@ fn what_a_client_offers_is_kept_as_far_as_the_buffer_goes() {
         let server = server(&[Arc::clone(&certificate)], Settings { capture, ..Settings::default() }, false);
         for piece in [1, 100_000] {
             let (_, mut far) = shake(&server, &anybody(algorithms.clone()), name("a.example"), piece);
-            let facts = far.connection.take_facts().unwrap();
-            let hello = facts.hello.as_deref();
+            let info = far.connection.take_handshake_info().unwrap();
+            let hello = info.hello.as_deref();
             assert_eq!(hello.map(|hello| hello.list(List::Ciphers).len().min(8)), kept, "{capture}");
             assert_eq!(hello.map(|hello| hello.version), kept.map(|_| 0x0303));
             let ciphers = hello.map_or(&[][..], |hello| hello.list(List::Ciphers));
@@ -87,7 +87,10 @@ fn a_session_is_resumed() {
             let (mut near, mut far) = shake(&server, &client, name("a.example"), 1_000);
             carry(&mut far, &mut near, 1_000);
             assert_eq!(near.receive().unwrap(), (Vec::new(), false));
-            resumed.push((near.connection.take_facts().unwrap().resumed, far.connection.take_facts().unwrap().resumed));
+            resumed.push((
+                near.connection.take_handshake_info().unwrap().resumed,
+                far.connection.take_handshake_info().unwrap().resumed,
+            ));
         }
         assert_eq!(resumed, [(false, false), (true, true), (true, true)], "{version:?} {has_tickets}");
     }
@@ -144,7 +147,7 @@ fn clients_show_who_they_are() {
             let (_, mut far) = shake(&server, &Client::new(settings).unwrap(), name("a.example"), 100_000);
             assert_eq!(far.connection.is_open(), connects, "{is_required} {:?}", far.failure);
             if connects {
-                assert_eq!(far.connection.take_facts().unwrap().peer.len(), usize::from(signed_by.is_some()));
+                assert_eq!(far.connection.take_handshake_info().unwrap().peer.len(), usize::from(signed_by.is_some()));
             }
         }
     }
@@ -179,7 +182,7 @@ fn names_choose_certificates() {
     ] {
         let server = server(&certificates, Settings::default(), strict);
         let (near, mut far) = shake(&server, &anybody(Algorithms::default()), name(asked), 100_000);
-        let shown = far.connection.take_facts().and_then(|facts| Some(facts.own?.names[0].clone()));
+        let shown = far.connection.take_handshake_info().and_then(|info| Some(info.own?.names[0].clone()));
         assert_eq!(shown.as_deref(), expected, "{asked} {strict}");
         if expected.is_none() {
             assert_eq!(far.failure, Some(Failure::UnknownName));
@@ -258,8 +261,8 @@ fn suites_choose_the_kind_of_certificate() {
         algorithms.ciphers = Some(ciphers(suite).found);
         let (near, mut far) = shake(&server, &anybody(algorithms), name("a.example"), 100_000);
         assert_eq!((near.failure, far.failure.take()), (None, None), "{suite}");
-        assert_eq!(far.connection.take_facts().unwrap().own.unwrap().kind, kind);
+        assert_eq!(far.connection.take_handshake_info().unwrap().own.unwrap().kind, kind);
     }
     let (_, mut far) = shake(&server, &anybody(Algorithms::default()), name("a.example"), 100_000);
-    assert_eq!(far.connection.take_facts().unwrap().own.unwrap().kind, Kind::Ecdsa);
+    assert_eq!(far.connection.take_handshake_info().unwrap().own.unwrap().kind, Kind::Ecdsa);
 }

@@ -107,8 +107,8 @@ fn judged(
     let certificate = Some(Arc::clone(certificate));
     let settings = client::Settings { certificate, ..client::Settings::default() };
     let (_, mut far) = shake(&server, &Client::new(settings).unwrap(), name("a.example"), 100_000);
-    let facts = far.connection.is_open().then(|| far.connection.take_facts())??;
-    Some(facts.faults.iter().map(|Fault { code, depth }| (*code, *depth)).collect())
+    let info = far.connection.is_open().then(|| far.connection.take_handshake_info())??;
+    Some(info.faults.iter().map(|Fault { code, depth }| (*code, *depth)).collect())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The machine as it tells of itself. Must never judge it: [`super::ground`] does.
+//! The machine as it tells of itself. Must never judge it: [`super::environment`] does.
 
 use super::procfs;
 use super::results::Machine;

@@ -2,16 +2,16 @@
 //! but what was measured in the same run.
 //!
 //! A run goes through these rooms: [`arguments`] and [`scenario`] say what is wanted, [`prepare`] makes of both what is
-//! run, [`ground`] looks at the machine, [`run`] goes through the [`steps`] on a [`stage`], [`measure`] takes one round
+//! run, [`environment`] looks at the machine, [`run`] goes through the [`steps`] on a [`stage`], [`measure`] takes one round
 //! with a [`client`], and all of it becomes [`results`]. From those alone [`report`], [`table`], [`sizing`]
 //! and the [`pages`] of the documentation are made.
 
 pub mod arguments;
 pub mod child;
 pub mod client;
+pub mod environment;
 pub mod figures;
 pub mod flame;
-pub mod ground;
 pub mod machine;
 pub mod measure;
 pub mod pages;

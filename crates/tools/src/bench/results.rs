@@ -26,7 +26,8 @@ pub struct Results {
     /// Where it ran.
     pub machine: Machine,
     /// What was found before.
-    pub ground: Vec<Finding>,
+    #[serde(alias = "ground")]
+    pub environment: Vec<Finding>,
     /// The proxies that were compared, in the order in which the scenario names them.
     pub proxies: Vec<ProxyName>,
     /// What was measured: one point for each proxy (and for the direct way) and each step of the sweep.
@@ -57,7 +58,7 @@ pub struct Machine {
     pub kernel: String,
 }
 
-/// Something about the ground that would spoil a result, or that it stands well.
+/// Something about the environment that would spoil a result, or that it stands well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// What was looked at.

@@ -1,9 +1,9 @@
-//! A whole run, from the ground to the results. Must never measure: [`super::measure`] does.
+//! A whole run, from the environment to the results. Must never measure: [`super::measure`] does.
 
 use super::arguments::Settings;
 use super::child::{self, Stop};
 use super::client::Offered;
-use super::ground::{self, Needs};
+use super::environment::{self, Needs};
 use super::machine;
 use super::measure::Course;
 use super::prepare::{self, Prepared};
@@ -63,14 +63,14 @@ pub fn run(settings: &Settings, command: &str) -> Outcome {
     }
 }
 
-/// Checks the ground and prints what was found.
+/// Checks the environment and prints what was found.
 fn look(prepared: &Prepared, settings: &Settings, available: &ProcessorSet) -> Result<Vec<Finding>, Stop> {
     let scenario = &prepared.source.scenario;
     let workers = prepared.steps.iter().map(|step| step.workers).max().unwrap_or(1);
     let places = seats::places(&scenario.processors, workers, available);
     let listen = LISTEN[usize::from(settings.quick)];
-    let found = ground::check(&Needs { scenario, steps: &prepared.steps, available, places, listen })?;
-    write(&ground::text(&found));
+    let found = environment::check(&Needs { scenario, steps: &prepared.steps, available, places, listen })?;
+    write(&environment::text(&found));
     Ok(found)
 }
 
@@ -83,7 +83,7 @@ fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, availab
     let mut stage = Stage::new(&folder, scenario, &settings.values, &weir.display().to_string())?;
     let origins = Origins::new(&mut stage, scenario)?;
     prepare::leave_out(prepared, &stage)?;
-    let ground = look(prepared, settings, &available)?;
+    let environment = look(prepared, settings, &available)?;
     let progress = Progress::of_standard_output();
     prepared.left_out.iter().for_each(|line| progress.line(line));
     let mut run = Run { settings, prepared, stage, origins, available, progress, full: Vec::new() };
@@ -101,7 +101,7 @@ fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, availab
             repeats: prepared.source.scenario.repeats.clone(),
         },
         machine: machine::machine(),
-        ground,
+        environment,
         proxies,
         points: Vec::new(),
     };

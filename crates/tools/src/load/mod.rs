@@ -2,14 +2,14 @@
 //! other end.
 //!
 //! A run goes through four rooms: [`options`] makes a [`plan::Plan`] of the command line, the [`drive`] sends it and
-//! counts into a [`tally::Tally`] on each worker, and once a second their sum reaches a [`show::Show`], which prints it.
+//! counts into a [`counters::Counters`] on each worker, and once a second their sum reaches a [`show::Show`], which prints it.
 
+pub mod counters;
 pub mod drive;
 pub mod options;
 pub mod plan;
 pub mod record;
 pub mod show;
-pub mod tally;
 pub mod target;
 
 use crate::Outcome;

@@ -1,7 +1,7 @@
 //! What `--json` prints, line by line: the form that programs read, the benchmark among them. Must never lose a field
 //! without a word in the documentation of the form.
 
-use super::tally::{Tally, Times};
+use super::counters::{Counters, Times};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn codes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<std::collections::
     read.collect()
 }
 
-/// When, and what is known beside the tally.
+/// When, and what is known beside the counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moment {
     /// End of the time that was counted, since the run began.
@@ -110,38 +110,38 @@ pub struct Moment {
 }
 
 impl Counts {
-    /// Of a tally.
+    /// Of a counters.
     #[must_use]
-    pub fn of(tally: &Tally, moment: &Moment) -> Self {
-        let classes = classes(tally);
+    pub fn of(counters: &Counters, moment: &Moment) -> Self {
+        let classes = classes(counters);
         Self {
             at: moment.at.as_secs_f64(),
             length: moment.length.as_secs_f64(),
             wall: moment.wall,
             open: moment.open,
-            connections: tally.connections,
-            requests: tally.requests,
-            answers: tally.answers,
-            received: tally.received,
-            error_connect: tally.errors.connect,
-            error_timeout: tally.errors.timeout,
-            error_reset: tally.errors.reset,
-            error_protocol: tally.errors.protocol,
-            error_status: tally.errors.status,
-            unanswered: tally.unanswered,
+            connections: counters.connections,
+            requests: counters.requests,
+            answers: counters.answers,
+            received: counters.received,
+            error_connect: counters.errors.connect,
+            error_timeout: counters.errors.timeout,
+            error_reset: counters.errors.reset,
+            error_protocol: counters.errors.protocol,
+            error_status: counters.errors.status,
+            unanswered: counters.unanswered,
             status_1xx: classes[0],
             status_2xx: classes[1],
             status_3xx: classes[2],
             status_4xx: classes[3],
             status_5xx: classes[4],
-            first_byte_mean: tally.first_byte.mean() / 1e3,
-            last_byte_mean: tally.last_byte.mean() / 1e3,
-            last_byte_p99: percentile(&tally.last_byte, 99.0),
-            reference_answers: tally.reference.len(),
-            reference_mean: tally.reference.mean() / 1e3,
-            reference_p99: percentile(&tally.reference, 99.0),
-            handshakes: tally.handshakes,
-            resumed: tally.resumed,
+            first_byte_mean: counters.first_byte.mean() / 1e3,
+            last_byte_mean: counters.last_byte.mean() / 1e3,
+            last_byte_p99: percentile(&counters.last_byte, 99.0),
+            reference_answers: counters.reference.len(),
+            reference_mean: counters.reference.mean() / 1e3,
+            reference_p99: percentile(&counters.reference, 99.0),
+            handshakes: counters.handshakes,
+            resumed: counters.resumed,
         }
     }
 }
@@ -149,7 +149,7 @@ impl Counts {
 impl Record {
     /// The end of a run.
     #[must_use]
-    pub fn summary(total: &Tally, moment: &Moment) -> Self {
+    pub fn summary(total: &Counters, moment: &Moment) -> Self {
         let codes = (100..).zip(total.statuses.iter().copied());
         Self::Summary {
             counts: Counts::of(total, moment),
@@ -163,9 +163,9 @@ impl Record {
 
 /// Complete answers by the first digit of their status, from 1 to 5.
 #[must_use]
-pub fn classes(tally: &Tally) -> [u64; 5] {
+pub fn classes(counters: &Counters) -> [u64; 5] {
     let mut sums = [0; 5];
-    for (sum, codes) in sums.iter_mut().zip(tally.statuses.chunks(100)) {
+    for (sum, codes) in sums.iter_mut().zip(counters.statuses.chunks(100)) {
         *sum = codes.iter().sum();
     }
     sums
@@ -207,16 +207,16 @@ pub fn distribution(times: &Times) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn sample() -> Tally {
-        let mut tally = Tally::new();
+    fn sample() -> Counters {
+        let mut counters = Counters::new();
         for millis in 1..=1000 {
-            tally.last_byte.record(millis * 1_000_000);
+            counters.last_byte.record(millis * 1_000_000);
         }
-        (tally.answers, tally.errors.reset) = (1000, 7);
+        (counters.answers, counters.errors.reset) = (1000, 7);
         for status in [200, 204, 404, 599] {
-            tally.count_status(status);
+            counters.count_status(status);
         }
-        tally
+        counters
     }
 
     #[test]
@@ -253,6 +253,6 @@ mod tests {
         near(50.0, 500_000.0);
         near(99.0, 990_000.0);
         near(99.9999, 1_000_000.0);
-        assert_eq!(distribution(&Tally::new().last_byte), []);
+        assert_eq!(distribution(&Counters::new().last_byte), []);
     }
 }

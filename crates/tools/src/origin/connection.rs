@@ -39,7 +39,7 @@ pub async fn serve(worker: Rc<Worker>, mut stream: Transport) {
     if stream.is_tls() && rt::boxed(shake(&mut stream)).await.is_none() {
         return;
     }
-    let agreed = stream.tls_facts().is_some_and(|facts| facts.alpn.as_deref() == Some(b"h2"));
+    let agreed = stream.handshake_info().is_some_and(|facts| facts.alpn.as_deref() == Some(b"h2"));
     let (input, output) = (Buffer::empty(), Buffer::empty());
     let reader = Reader::default();
     let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader, agreed, first: true };

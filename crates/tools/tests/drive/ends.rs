@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use testkit::{Service, sleep};
+use weir_tools::load::counters::Errors;
 use weir_tools::load::plan::{Pace, Plan};
-use weir_tools::load::tally::Errors;
 
 use crate::support::*;
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use testkit::{Peer, Scope, Service, sleep};
 use weir_tools::Outcome;
+use weir_tools::load::counters::Counters;
 use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
 use weir_tools::load::plan::{Output, Pace, Plan, Target, Tls};
 use weir_tools::load::show::{Second, Show};
-use weir_tools::load::tally::Tally;
 
 /// Where the server is.
 pub const SERVER: &str = "10.0.0.1:80";
@@ -67,7 +67,7 @@ pub fn plan() -> Plan {
 pub struct Run {
     /// Each second: when, how long, connections open, answers.
     pub seconds: Vec<(Duration, Duration, u64, u64)>,
-    pub total: Tally,
+    pub total: Counters,
     pub length: Duration,
     pub trouble: Option<String>,
 }
@@ -75,7 +75,7 @@ pub struct Run {
 #[derive(Default)]
 struct Shown {
     seconds: Vec<(Duration, Duration, u64, u64)>,
-    end: Option<(Tally, Duration)>,
+    end: Option<(Counters, Duration)>,
 }
 
 struct Recorder(Arc<Mutex<Shown>>);
@@ -85,13 +85,13 @@ impl Show for Recorder {
         Ok(())
     }
 
-    fn second(&mut self, second: &Second, _total: &Tally) -> Result<(), Outcome> {
-        let line = (second.at, second.length, second.open, second.tally.answers);
+    fn second(&mut self, second: &Second, _total: &Counters) -> Result<(), Outcome> {
+        let line = (second.at, second.length, second.open, second.counters.answers);
         self.0.lock().unwrap().seconds.push(line);
         Ok(())
     }
 
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome> {
         self.0.lock().unwrap().end = Some((total.clone(), length));
         Ok(())
     }

@@ -124,7 +124,7 @@ pub fn empty() -> Results {
             memory: 33_554_432_000,
             kernel: "Linux 6.1.0-28-amd64".to_owned(),
         },
-        ground: vec![
+        environment: vec![
             finding("cores", "8 may be used; the proxies run on 0-1, the load on 4-7", None),
             finding(
                 "governor",

@@ -187,7 +187,7 @@ fn hostile_words_stay_words() {
     }
     results.machine.processor = hostile();
     results.machine.kernel = hostile();
-    for finding in &mut results.ground {
+    for finding in &mut results.environment {
         finding.subject = hostile();
         finding.seen = hostile();
         finding.warning = Some(hostile());
@@ -338,7 +338,7 @@ fn a_long_run_makes_no_longer_page() {
         round.threads.extend(thread.into_iter().flat_map(|thread| std::iter::repeat_n(thread, 5000)));
     }
     results.scenario_text = "x".repeat(10 << 20);
-    results.ground = std::iter::repeat_n(results.ground[0].clone(), 10_000).collect();
+    results.environment = std::iter::repeat_n(results.environment[0].clone(), 10_000).collect();
     let fault = results.points[2].rounds[1].clone();
     results.points[2].rounds.extend(std::iter::repeat_n(fault, 1000).map(|round| weir_tools::bench::results::Round {
         seconds: Vec::new(),

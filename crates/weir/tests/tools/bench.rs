@@ -90,7 +90,7 @@ fn a_run_leaves_its_results_and_nothing_else() {
     let results = results(&folder);
     assert_eq!((results.scenario.name.as_str(), results.scenario_text == text), ("tiny", true));
     assert!(results.command.starts_with("weir bench --quick --rounds 2 --out "), "{}", results.command);
-    assert!(results.begun.ends_with('Z') && results.machine.cores > 0 && results.ground.len() > 10);
+    assert!(results.begun.ends_with('Z') && results.machine.cores > 0 && results.environment.len() > 10);
     assert!(results.proxies[0].version.contains("Weir") && results.proxies[1].version.is_empty());
     let orders: Vec<(Option<&str>, Vec<u32>)> = results
         .points

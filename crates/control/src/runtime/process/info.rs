@@ -1,4 +1,4 @@
-//! `show info` (management manual, section 9.3). Owns its table; the facts are gathered once a call. Must never count
+//! `show info` (management manual, section 9.3). Owns its table; the info are gathered once a call. Must never count
 //! anything itself.
 
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )];
 
 /// What the rows look at.
-struct Facts<'a> {
+struct ProcessInfo<'a> {
     host: &'a Host,
     global: &'a Global,
     uptime: Duration,
@@ -110,7 +110,7 @@ impl Totals {
     }
 }
 
-impl<'a> Facts<'a> {
+impl<'a> ProcessInfo<'a> {
     fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.process;
         let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|one| one.binds.len());
@@ -154,7 +154,7 @@ impl<'a> Facts<'a> {
 /// One line.
 struct Row {
     field: Field,
-    value: fn(&Facts<'_>) -> Value,
+    value: fn(&ProcessInfo<'_>) -> Value,
 }
 
 impl Row {
@@ -166,7 +166,7 @@ impl Row {
     }
 }
 
-const fn row(name: &'static str, tags: &'static str, doc: &'static str, value: fn(&Facts<'_>) -> Value) -> Row {
+const fn row(name: &'static str, tags: &'static str, doc: &'static str, value: fn(&ProcessInfo<'_>) -> Value) -> Row {
     Row { field: Field { name, tags, doc }, value }
 }
 
@@ -188,8 +188,8 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
         (_, true) => Form::Typed,
         _ => Form::Plain,
     };
-    let facts = Facts::gather((call.state, &call.generation.program), here, fractions);
-    let rows = ROWS.iter().enumerate().map(|(at, row)| (at, row, (row.value)(&facts)));
+    let info = ProcessInfo::gather((call.state, &call.generation.program), here, fractions);
+    let rows = ROWS.iter().enumerate().map(|(at, row)| (at, row, (row.value)(&info)));
     let mut first = true;
     for (at, row, value) in rows.filter(|(_, _, value)| *value != Value::None) {
         let field = &row.field_of(&value);
@@ -220,57 +220,53 @@ fn duration(seconds: u64) -> String {
 
 /// In HAProxy's order, which machines rely on.
 const ROWS: &[Row] = &[
-    row("Name", "POSV", "Product name", |facts| Value::text(&*facts.host.product)),
-    row("Version", "POSV", "Product version", |facts| Value::text(&*facts.host.version)),
-    row("Release_date", "POSV", "Date of latest source code update", |facts| Value::text(&*facts.host.release_date)),
-    row("Nbthread", "CGSV", "Number of started threads (global.nbthread)", |facts| Value::count(facts.threads)),
+    row("Name", "POSV", "Product name", |info| Value::text(&*info.host.product)),
+    row("Version", "POSV", "Product version", |info| Value::text(&*info.host.version)),
+    row("Release_date", "POSV", "Date of latest source code update", |info| Value::text(&*info.host.release_date)),
+    row("Nbthread", "CGSV", "Number of started threads (global.nbthread)", |info| Value::count(info.threads)),
     row("Nbproc", "CGSV", "Number of started worker processes (historical, always 1)", |_| Value::U32(1)),
     row("Process_num", "KGPV", "Relative worker process number (1)", |_| Value::U32(1)),
-    row("Pid", "SGPV", "This worker process identifier for the system", |facts| Value::U32(facts.host.pid)),
-    row("Uptime", "MDPV", "How long ago this worker process was started (days+hours+minutes+seconds)", |facts| {
-        Value::text(duration(facts.uptime.as_secs()))
+    row("Pid", "SGPV", "This worker process identifier for the system", |info| Value::U32(info.host.pid)),
+    row("Uptime", "MDPV", "How long ago this worker process was started (days+hours+minutes+seconds)", |info| {
+        Value::text(duration(info.uptime.as_secs()))
     }),
-    row("Uptime_sec", "MDPV", "How long ago this worker process was started (seconds)", |facts| {
-        facts.seconds(facts.uptime)
+    row("Uptime_sec", "MDPV", "How long ago this worker process was started (seconds)", |info| {
+        info.seconds(info.uptime)
     }),
-    row("Memmax_MB", "CLPV", "Worker process's hard limit on memory usage in MB (-m on command line)", |facts| {
-        Value::count(facts.host.memory)
+    row("Memmax_MB", "CLPV", "Worker process's hard limit on memory usage in MB (-m on command line)", |info| {
+        Value::count(info.host.memory)
     }),
-    row("PoolAlloc_MB", "MGPV", "Amount of memory allocated in pools (in MB)", |facts| {
-        Value::count(facts.pooled >> 20)
-    }),
-    row("PoolUsed_MB", "MGPV", "Amount of pool memory currently used (in MB)", |facts| {
-        Value::count(facts.pooled >> 20)
-    }),
+    row("PoolAlloc_MB", "MGPV", "Amount of memory allocated in pools (in MB)", |info| Value::count(info.pooled >> 20)),
+    row("PoolUsed_MB", "MGPV", "Amount of pool memory currently used (in MB)", |info| Value::count(info.pooled >> 20)),
     row("PoolFailed", "MCPV", "Number of failed pool allocations since this worker was started", |_| {
         Value::count(base::memory::PROCESS.failed() as u64)
     }),
-    row("Ulimit-n", "CLPV", "Hard limit on the number of per-process file descriptors", |facts| {
-        Value::count(facts.global.descriptors)
+    row("Ulimit-n", "CLPV", "Hard limit on the number of per-process file descriptors", |info| {
+        Value::count(info.global.descriptors)
     }),
-    row("Maxsock", "CLPV", "Hard limit on the number of per-process sockets", |facts| {
-        Value::count(facts.global.descriptors)
+    row("Maxsock", "CLPV", "Hard limit on the number of per-process sockets", |info| {
+        Value::count(info.global.descriptors)
     }),
     row(
         "Maxconn",
         "CLPV",
         "Hard limit on the number of per-process connections (configured or imposed by Ulimit-n)",
-        |facts| Value::U32(facts.global.maxconn),
+        |info| Value::U32(info.global.maxconn),
     ),
     row(
         "Hard_maxconn",
         "CLPV",
         "Hard limit on the number of per-process connections (imposed by Memmax_MB or Ulimit-n)",
-        |facts| Value::U32(facts.global.maxconn),
+        |info| Value::U32(info.global.maxconn),
     ),
-    row("CurrConns", "MGPV", "Current number of connections on this worker process", |facts| {
-        Value::count(facts.connections)
+    row("CurrConns", "MGPV", "Current number of connections on this worker process", |info| {
+        Value::count(info.connections)
     }),
-    row("CumConns", "MCPV", "Total number of connections on this worker process since started", |facts| {
-        Value::count(facts.totals.connections)
+    row("CumConns", "MCPV", "Total number of connections on this worker process since started", |info| {
+        Value::count(info.totals.connections)
     }),
-    row("CumReq", "MCPV", "Total number of requests on this worker process since started", |facts| {
-        Value::count(facts.totals.requests)
+    row("CumReq", "MCPV", "Total number of requests on this worker process since started", |info| {
+        Value::count(info.totals.requests)
     }),
     row(
         "MaxSslConns",
@@ -285,7 +281,7 @@ const ROWS: &[Row] = &[
         "CumSslConns",
         "MCPV",
         "Total number of SSL endpoints on this worker process since started (front+back)",
-        |facts| Value::count(facts.totals.tls_connections),
+        |info| Value::count(info.totals.tls_connections),
     ),
     row("Maxpipes", "CLPV", "Hard limit on the number of pipes for splicing, 0=unlimited", |_| Value::U32(0)),
     row("PipesUsed", "MGPV", "Current number of pipes in use in this worker process", |_| Value::U32(0)),
@@ -296,94 +292,94 @@ const ROWS: &[Row] = &[
         "ConnRate",
         "MRPV",
         "Number of front connections created on this worker process over the last second",
-        |facts| facts.rate(facts.totals.connection_rate),
+        |info| info.rate(info.totals.connection_rate),
     ),
-    row("ConnRateLimit", "CLPV", "Hard limit for ConnRate (global.maxconnrate)", |facts| {
-        Value::U32(facts.process.connection_throttle().limit())
+    row("ConnRateLimit", "CLPV", "Hard limit for ConnRate (global.maxconnrate)", |info| {
+        Value::U32(info.process.connection_throttle().limit())
     }),
     row(
         "MaxConnRate",
         "MMPV",
         "Highest ConnRate reached on this worker process since started (in connections per second)",
-        |facts| Value::count(facts.totals.connection_rate_max),
+        |info| Value::count(info.totals.connection_rate_max),
     ),
-    row("SessRate", "MRPV", "Number of sessions created on this worker process over the last second", |facts| {
-        facts.rate(facts.totals.session_rate)
+    row("SessRate", "MRPV", "Number of sessions created on this worker process over the last second", |info| {
+        info.rate(info.totals.session_rate)
     }),
-    row("SessRateLimit", "CLPV", "Hard limit for SessRate (global.maxsessrate)", |facts| {
-        Value::U32(facts.process.session_throttle().limit())
+    row("SessRateLimit", "CLPV", "Hard limit for SessRate (global.maxsessrate)", |info| {
+        Value::U32(info.process.session_throttle().limit())
     }),
     row(
         "MaxSessRate",
         "MRPV",
         "Highest SessRate reached on this worker process since started (in sessions per second)",
-        |facts| Value::count(facts.totals.session_rate_max),
+        |info| Value::count(info.totals.session_rate_max),
     ),
-    row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |facts| {
-        facts.rate(facts.totals.tls_rate)
+    row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |info| {
+        info.rate(info.totals.tls_rate)
     }),
-    row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |facts| {
-        Value::U32(facts.process.tls_session_throttle().limit())
+    row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |info| {
+        Value::U32(info.process.tls_session_throttle().limit())
     }),
     row(
         "MaxSslRate",
         "MMPV",
         "Highest SslRate reached on this worker process since started (in connections per second)",
-        |facts| Value::count(facts.totals.tls_rate_max),
+        |info| Value::count(info.totals.tls_rate_max),
     ),
     row(
         "SslFrontendKeyRate",
         "MGPV",
         "Number of SSL keys created on frontends in this worker process over the last second",
-        |facts| facts.rate(facts.totals.front_key_rate),
+        |info| info.rate(info.totals.front_key_rate),
     ),
     row(
         "SslFrontendMaxKeyRate",
         "MMPV",
         "Highest SslFrontendKeyRate reached on this worker process since started (in SSL keys per second)",
-        |facts| Value::count(facts.totals.front_key_rate_max),
+        |info| Value::count(info.totals.front_key_rate_max),
     ),
     row(
         "SslFrontendSessionReuse_pct",
         "MGPV",
         "Percent of frontend SSL connections which did not require a new key",
-        |facts| facts.rate(facts.totals.reused_percent()),
+        |info| info.rate(info.totals.reused_percent()),
     ),
     row(
         "SslBackendKeyRate",
         "MRPV",
         "Number of SSL keys created on backends in this worker process over the last second",
-        |facts| facts.rate(facts.totals.back_key_rate),
+        |info| info.rate(info.totals.back_key_rate),
     ),
     row(
         "SslBackendMaxKeyRate",
         "MMPV",
         "Highest SslBackendKeyRate reached on this worker process since started (in SSL keys per second)",
-        |facts| Value::count(facts.totals.back_key_rate_max),
+        |info| Value::count(info.totals.back_key_rate_max),
     ),
     row(
         "SslCacheLookups",
         "MCPV",
         "Total number of SSL session ID lookups in the SSL session cache on this worker since started",
-        |facts| Value::count(facts.sessions.0),
+        |info| Value::count(info.sessions.0),
     ),
     row(
         "SslCacheMisses",
         "MCPV",
         "Total number of SSL session ID lookups that didn't find a session in the SSL session cache on this worker since started",
-        |facts| Value::count(facts.sessions.1),
+        |info| Value::count(info.sessions.1),
     ),
     row(
         "CompressBpsIn",
         "MRPV",
         "Number of bytes submitted to the HTTP compressor in this worker process over the last second",
-        |facts| facts.rate(0.0),
+        |info| info.rate(0.0),
     ),
     row(
         "CompressBpsOut",
         "MRPV",
         "Number of bytes emitted by the HTTP compressor in this worker process over the last second",
-        |facts| facts.rate(0.0),
+        |info| info.rate(0.0),
     ),
     row(
         "CompressBpsRateLim",
@@ -403,25 +399,25 @@ const ROWS: &[Row] = &[
         "Limit on the amount of memory used by HTTP compression above which it is automatically disabled (in bytes, see global.maxzlibmem)",
         |_| Value::U32(0),
     ),
-    row("Tasks", "MGPV", "Total number of tasks in the current worker process (active + sleeping)", |facts| {
-        Value::count(facts.tasks)
+    row("Tasks", "MGPV", "Total number of tasks in the current worker process (active + sleeping)", |info| {
+        Value::count(info.tasks)
     }),
     row("Run_queue", "MGPV", "Total number of active tasks+tasklets in the current worker process", |_| Value::U32(0)),
-    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |facts| {
-        Value::U32(facts.idle)
+    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |info| {
+        Value::U32(info.idle)
     }),
-    row("node", "COSV", "Node name (global.node)", |facts| Value::text(&*facts.host.node)),
-    row("description", "COSV", "Node description (global.description)", |facts| {
-        facts.host.description.as_deref().map_or(Value::None, Value::text)
+    row("node", "COSV", "Node name (global.node)", |info| Value::text(&*info.host.node)),
+    row("description", "COSV", "Node description (global.description)", |info| {
+        info.host.description.as_deref().map_or(Value::None, Value::text)
     }),
-    row("Stopping", "MGPV", "1 if the worker process is currently stopping, otherwise zero", |facts| {
-        Value::U32(u32::from(facts.stopping))
+    row("Stopping", "MGPV", "1 if the worker process is currently stopping, otherwise zero", |info| {
+        Value::U32(u32::from(info.stopping))
     }),
     row(
         "Jobs",
         "MGPV",
         "Current number of active jobs on the current worker process (frontend connections, master connections, listeners)",
-        |facts| Value::count(facts.connections + facts.totals.commands + facts.listeners),
+        |info| Value::count(info.connections + info.totals.commands + info.listeners),
     ),
     row(
         "Unstoppable Jobs",
@@ -429,23 +425,23 @@ const ROWS: &[Row] = &[
         "Current number of unstoppable jobs on the current worker process (master connections)",
         |_| Value::U32(0),
     ),
-    row("Listeners", "MGPV", "Current number of active listeners on the current worker process", |facts| {
-        Value::count(facts.listeners)
+    row("Listeners", "MGPV", "Current number of active listeners on the current worker process", |info| {
+        Value::count(info.listeners)
     }),
     row(
         "ActivePeers",
         "MGPV",
         "Current number of verified active peers connections on the current worker process",
-        |facts| Value::count(facts.peers),
+        |info| Value::count(info.peers),
     ),
     row(
         "ConnectedPeers",
         "MGPV",
         "Current number of peers having passed the connection step on the current worker process",
-        |facts| Value::count(facts.peers),
+        |info| Value::count(info.peers),
     ),
-    row("DroppedLogs", "MGPV", "Total number of dropped logs for current worker process since started", |facts| {
-        Value::count(facts.dropped_logs)
+    row("DroppedLogs", "MGPV", "Total number of dropped logs for current worker process since started", |info| {
+        Value::count(info.dropped_logs)
     }),
     row(
         "BusyPolling",
@@ -459,17 +455,17 @@ const ROWS: &[Row] = &[
         "Total number of failed DNS resolutions in current worker process since started",
         |_| Value::U32(0),
     ),
-    row("TotalBytesOut", "MGPV", "Total number of bytes emitted by current worker process since started", |facts| {
-        Value::U64(facts.totals.bytes_out)
+    row("TotalBytesOut", "MGPV", "Total number of bytes emitted by current worker process since started", |info| {
+        Value::U64(info.totals.bytes_out)
     }),
     row(
         "TotalSplicedBytesOut",
         "MGPV",
         "Total number of bytes emitted by current worker process through a kernel pipe since started",
-        |facts| Value::U64(facts.totals.spliced_bytes_out),
+        |info| Value::U64(info.totals.spliced_bytes_out),
     ),
-    row("BytesOutRate", "MRPV", "Number of bytes emitted by current worker process over the last second", |facts| {
-        Value::U64(facts.totals.bytes_out_rate)
+    row("BytesOutRate", "MRPV", "Number of bytes emitted by current worker process over the last second", |info| {
+        Value::U64(info.totals.bytes_out_rate)
     }),
     row(
         "DebugCommandsIssued",
@@ -481,17 +477,17 @@ const ROWS: &[Row] = &[
         "CumRecvLogs",
         "MCPV",
         "Total number of log messages received by log-forwarding listeners on this worker process since started",
-        |facts| Value::count(facts.received_logs),
+        |info| Value::count(info.received_logs),
     ),
-    row("Build info", "POSV", "Build info", |facts| Value::text(&*facts.host.version)),
-    row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |facts| {
-        Value::count(facts.host.memory << 20)
+    row("Build info", "POSV", "Build info", |info| Value::text(&*info.host.version)),
+    row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |info| {
+        Value::count(info.host.memory << 20)
     }),
-    row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |facts| Value::U64(facts.pooled)),
-    row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |facts| Value::U64(facts.pooled)),
-    row("Start_time_sec", "MDPV", "Start time in seconds", |facts| facts.start()),
+    row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |info| Value::U64(info.pooled)),
+    row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |info| Value::U64(info.pooled)),
+    row("Start_time_sec", "MDPV", "Start time in seconds", |info| info.start()),
     row("Tainted", "SGPV", "Experimental features used", |_| Value::text("0")),
-    row("TotalWarnings", "MCPV", "Total warnings issued", |facts| Value::count(facts.host.warnings)),
+    row("TotalWarnings", "MCPV", "Total warnings issued", |info| Value::count(info.host.warnings)),
     row("MaxconnReached", "MCPV", "Number of times an accepted connection resulted in Maxconn being reached", |_| {
         Value::U32(0)
     }),
@@ -499,7 +495,7 @@ const ROWS: &[Row] = &[
         "BootTime_ms",
         "MDPV",
         "How long ago it took to parse and process the config before being ready (milliseconds)",
-        |facts| Value::count(facts.host.boot_time().as_millis() as u64),
+        |info| Value::count(info.host.boot_time().as_millis() as u64),
     ),
     row(
         "Niced_tasks",
@@ -507,11 +503,11 @@ const ROWS: &[Row] = &[
         "Total number of active tasks+tasklets in the current worker process (Run_queue) that are niced",
         |_| Value::U32(0),
     ),
-    row("CurrStreams", "MGPV", "Current number of streams on this worker process", |facts| {
-        Value::U64(facts.connections + facts.totals.commands)
+    row("CurrStreams", "MGPV", "Current number of streams on this worker process", |info| {
+        Value::U64(info.connections + info.totals.commands)
     }),
-    row("CumStreams", "MGPV", "Total number of streams created on this worker process since started", |facts| {
-        Value::U64(facts.totals.requests)
+    row("CumStreams", "MGPV", "Total number of streams created on this worker process since started", |info| {
+        Value::U64(info.totals.requests)
     }),
     row(
         "BlockedTrafficWarnings",
@@ -522,7 +518,7 @@ const ROWS: &[Row] = &[
     row("PatternsAdded", "MGPV", "Total number of patterns added (acl/map entries)", |_| Value::U64(0)),
     row("PatternsFreed", "MGPV", "Total number of patterns freed (acl/map entries)", |_| Value::U64(0)),
     row("NbThreadGroups", "CGSV", "Number of started thread groups (global.thread-groups)", |_| Value::U32(1)),
-    row("Implementation", "POSV", "Implementation of the product and its own version", |facts| {
-        Value::text(&*facts.host.implementation)
+    row("Implementation", "POSV", "Implementation of the product and its own version", |info| {
+        Value::text(&*info.host.implementation)
     }),
 ];

@@ -112,17 +112,17 @@ impl Served for Worker {
     }
 
     fn begun(&self) {
-        let process = &self.tallies().process;
+        let process = &self.counters().process;
         [&process.connections, &process.requests, &process.commands_begun].into_iter().for_each(Count::increment);
         count(&self.activity.accepted);
     }
 
     fn ended(&self) {
-        self.tallies().process.commands_ended.increment();
+        self.counters().process.commands_ended.increment();
     }
 
     fn sent(&self, bytes: u64) {
-        let process = &self.tallies().process;
+        let process = &self.counters().process;
         process.bytes_out.add(bytes);
         let all = || self.process.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
         process.bytes_out_rate.add(rt::now(), (bytes + 16) / 32, all);

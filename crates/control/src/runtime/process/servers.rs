@@ -219,7 +219,11 @@ fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
-    let most = worker.process.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
+    let most = worker
+        .process
+        .counters
+        .of(|counters| &counters.servers[server.serial])
+        .peak(|counters| &counters.most_sessions);
     let pool = &worker.process.pool;
     let idle = pool.idle(server.serial);
     let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());

@@ -11,9 +11,9 @@ use policy::program::Program;
 
 use super::super::{Call, Command, Gone, Pending, Run};
 use super::servers::{find, find_backend};
-use engine::facts::Cause;
 use engine::service::shutting;
 use engine::stream::task::StreamTask;
+use engine::stream_state::Cause;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[

@@ -11,10 +11,9 @@ use conn::upstream::Upstream;
 use expression::sample::Direction;
 use wire::http::{Method, Version};
 
-use super::ruling::Ruled;
+use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
-use crate::facts::{Cause, Facts, Phase};
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
@@ -24,6 +23,7 @@ use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
 use crate::stream::websocket;
 use crate::stream::{metrics, tracking};
+use crate::stream_state::{Cause, Phase, StreamState};
 
 /// Heads that are read before other connections are served.
 const HEADS_IN_A_TURN: usize = 256;
@@ -32,23 +32,23 @@ const HEADS_IN_A_TURN: usize = 256;
 const MOST_INTERIM: u32 = 1000;
 
 /// Whether the server's answer makes a tunnel of both connections.
-fn opens_tunnel(facts: &Facts) -> bool {
-    let status = facts.server_status.unwrap_or_else(|| facts.response.status());
-    let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
-    connect || (status == 101 && facts.request.upgrade)
+fn opens_tunnel(state: &StreamState) -> bool {
+    let status = state.server_status.unwrap_or_else(|| state.response.status());
+    let connect = state.request.known_method() == Method::Connect && (200..300).contains(&status);
+    connect || (status == 101 && state.request.upgrade)
 }
 
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
-        if self.inspecting.is_some() || self.ruling.is_some() {
+        if self.inspecting.is_some() || self.paused_rules.is_some() {
             return self.inspect_and_begin(cx);
         }
         if let Upstream::Service(service) = &mut self.upstream {
             let polled = {
-                let facts = &mut *self.facts.borrow_mut();
-                service.poll_head(cx, &facts.request, &mut facts.response)
+                let state = &mut *self.state.borrow_mut();
+                service.poll_head(cx, &state.request, &mut state.response)
             };
             match polled {
                 Poll::Pending => return Ok(false),
@@ -85,7 +85,7 @@ impl Exchange<'_> {
 
     /// Begins the answer once the rules on its bytes let it pass.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.ruling.is_none() {
+        if self.paused_rules.is_none() {
             if !self.inspect(cx)? {
                 return Ok(false);
             }
@@ -98,7 +98,7 @@ impl Exchange<'_> {
             Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
         }
         let tunnel = self.begin_answer()?;
-        conclude::log_answer(self.session, self.facts, self.down.queued());
+        conclude::log_answer(self.session, self.state, self.down.queued());
         Ok(tunnel)
     }
 
@@ -109,7 +109,7 @@ impl Exchange<'_> {
             Poll::Ready(Came::Bytes(read)) => {
                 self.answered = true;
                 self.server_side.reads(rt::now());
-                self.facts.borrow_mut().bytes.received += read as u64;
+                self.state.borrow_mut().bytes.received += read as u64;
                 Ok(true)
             }
             Poll::Ready(Came::Closed) => self.server_gone(),
@@ -144,7 +144,7 @@ impl Exchange<'_> {
         let flushed = self.down.poll_flush(cx, &mut self.client.conn, &mut moved);
         if moved.written > 0 {
             self.client_side.writes(rt::now());
-            self.facts.borrow_mut().bytes.bytes_out += moved.written as u64;
+            self.state.borrow_mut().bytes.bytes_out += moved.written as u64;
         }
         match flushed {
             Poll::Ready(Err(_)) => cut(Cause::Client, Phase::Data, 400),
@@ -154,15 +154,15 @@ impl Exchange<'_> {
 
     /// Parses one head; that of an interim answer goes on.
     fn parse_head(&mut self) -> Result<Found, End> {
-        let facts = &mut *self.facts.borrow_mut();
-        let method = facts.request.known_method();
-        let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut facts.response);
-        let kills = self.note_link(facts, 0);
+        let state = &mut *self.state.borrow_mut();
+        let method = state.request.known_method();
+        let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
+        let kills = self.note_link(state, 0);
         match found {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Invalid => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Interim => {}
-            Found::Final if facts.request.upgrade => return self.judge_upgrade(facts),
+            Found::Final if state.request.upgrade => return self.judge_upgrade(state),
             found => return Ok(found),
         }
         self.interim += 1;
@@ -170,24 +170,24 @@ impl Exchange<'_> {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         // HTTP/1.0 knows no interim answers.
-        if facts.request.version() == Version::Http11 {
+        if state.request.version() == Version::Http11 {
             let spelling = self.session.proxy().http.client_spelling.as_deref();
-            if self.down.queue_interim(self.client.conn.head_format(), &facts.response, spelling).is_err() {
+            if self.down.queue_interim(self.client.conn.head_format(), &state.response, spelling).is_err() {
                 return failed(Cause::Proxy, Phase::Headers, 502);
             }
             self.interim_sent = true;
-            if facts.response.status() == 100 {
+            if state.response.status() == 100 {
                 self.up.invite();
             }
         }
-        facts.response.clear();
-        metrics::interim(self.session, facts);
+        state.response.clear();
+        metrics::interim(self.session, state);
         Ok(Found::Interim)
     }
 
     /// Notes what the server's connection has seen. Whether it is to end at once because of its glitches.
-    pub(super) fn note_link(&mut self, facts: &mut Facts, more: u32) -> bool {
-        let Some(link) = &mut facts.attempts.link else { return false };
+    pub(super) fn note_link(&mut self, state: &mut StreamState, more: u32) -> bool {
+        let Some(link) = &mut state.attempts.link else { return false };
         if let Some(shared) = self.upstream.shared() {
             link.protocol = protocol_of(shared);
             return false;
@@ -205,16 +205,16 @@ impl Exchange<'_> {
     }
 
     /// The answer to a request for an upgrade, whichever version it came by.
-    fn judge_upgrade(&self, facts: &mut Facts) -> Result<Found, End> {
+    fn judge_upgrade(&self, state: &mut StreamState) -> Result<Found, End> {
         let is_stream = self.upstream.is_stream();
-        match facts.response.status() {
-            200..300 if is_stream => websocket::complete(&facts.request, &mut facts.response),
+        match state.response.status() {
+            200..300 if is_stream => websocket::complete(&state.request, &mut state.response),
             // As HAProxy: what is still to come of the request would be taken for what follows the switch.
             101 if self.upload != Upload::Done => return failed(Cause::Proxy, Phase::Headers, 502),
             101 => {
                 let client_judges = self.client.conn.is_connection();
                 let accepts_unsafe = self.terms.limits.accept_unsafe;
-                if !accepts_unsafe && !websocket::is_accepted(&facts.request, &facts.response, client_judges) {
+                if !accepts_unsafe && !websocket::is_accepted(&state.request, &state.response, client_judges) {
                     return failed(Cause::Proxy, Phase::Headers, 502);
                 }
             }
@@ -225,21 +225,21 @@ impl Exchange<'_> {
 
     /// Takes notice of an answer before rules look at it.
     fn meet_answer(&mut self) -> Result<(), End> {
-        let facts = &mut *self.facts.borrow_mut();
-        let status = facts.response.status();
-        observing::answer(self.session, facts, status);
+        let state = &mut *self.state.borrow_mut();
+        let status = state.response.status();
+        observing::answer(self.session, state, status);
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
         }
-        if status == 101 && !opens_tunnel(facts) {
+        if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
-        facts.timings.response = Some(rt::now());
-        facts.server_status = Some(status);
-        tracking::answer(self.session, facts, status);
-        sticking::answer(self.session, facts);
+        state.timings.response = Some(rt::now());
+        state.server_status = Some(status);
+        tracking::answer(self.session, state, status);
+        sticking::answer(self.session, state);
         if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
-            facts.captures.borrow_mut().take_response(plan, &facts.response);
+            state.captures.borrow_mut().take_response(plan, &state.response);
         }
         Ok(())
     }
@@ -249,50 +249,50 @@ impl Exchange<'_> {
         if let Manner::Silent(hops) = ending.manner {
             // What the system does not let happen quietly happens all the same.
             self.client.conn.forget(hops);
-            let facts = &mut *self.facts.borrow_mut();
-            facts.status = facts.server_status.map_or(facts.status, i32::from);
+            let state = &mut *self.state.borrow_mut();
+            state.status = state.server_status.map_or(state.status, i32::from);
         }
         let (outcome, status) = (ending.outcome, ending.status);
         // The log must not take the server's answer for the one that the client gets.
-        self.facts.borrow_mut().response.clear();
+        self.state.borrow_mut().response.clear();
         self.ending = Some(ending);
         End::Failed { outcome, status, page: status > 0 }
     }
 
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.
     fn begin_answer(&mut self) -> Result<bool, End> {
-        let facts = &mut *self.facts.borrow_mut();
-        let tunnel = opens_tunnel(facts);
-        let filters = facts.filters.clone();
-        let came = facts.response.framing;
+        let state = &mut *self.state.borrow_mut();
+        let tunnel = opens_tunnel(state);
+        let filters = state.filters.clone();
+        let came = state.response.framing;
         if let Some(filters) = &filters {
-            filter::response_head(filters, &mut facts.response);
+            filter::response_head(filters, &mut state.response);
         }
-        let own = facts.orders.get().timeouts;
+        let own = state.orders.get().timeouts;
         self.terms.client = own.client.or(self.terms.client);
         self.terms.server = own.server.or(self.terms.server);
-        let status = facts.response.status();
-        facts.status = i32::from(status);
+        let status = state.response.status();
+        state.status = i32::from(status);
         let http = &self.session.proxy().http;
         let served_here = self.upstream.is_service();
         // A client that was not asked for its body may leave it out. A server has decided that itself.
         let body_is_sure = !served_here || self.up.may_end();
         let onward = Onward {
-            for_head_alone: facts.wants_head_alone(),
+            for_head_alone: state.wants_head_alone(),
             tunnel,
             uncoded: !self.upstream.is_coded(),
             keep_client: self.keep_client && body_is_sure && !self.session.is_leaving(),
             spelling: http.client_spelling.as_deref(),
         };
         let format = self.client.conn.head_format();
-        let mut plan = AnswerFlow::plan(format, &facts.request, &facts.response, &onward);
-        if facts.response.framing != came {
+        let mut plan = AnswerFlow::plan(format, &state.request, &state.response, &onward);
+        if state.response.framing != came {
             plan = plan.coming_as(came, onward.uncoded);
         }
         self.keep_client = plan.keep_client;
         self.reusable = plan.keep_server && !self.terms.close_server;
         let interim = self.down.queued();
-        if self.down.queue_head(format, (&facts.request, &facts.response), &plan, &onward).is_err() {
+        if self.down.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         if tunnel {
@@ -308,7 +308,7 @@ impl Exchange<'_> {
             }
         }
         if self.down.start(&plan, interim).is_err() {
-            facts.timings.response = None;
+            state.timings.response = None;
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         self.settle();

@@ -7,17 +7,17 @@ use expression::sample::Bytes;
 use policy::rule::Final;
 
 use super::{End, Exchange, failed};
-use crate::facts::{Cause, Phase};
 use crate::stream::answer::Ending;
 use crate::stream::content;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
+use crate::stream_state::{Cause, Phase};
 
 impl Exchange<'_> {
     /// Runs the rules of the backend. False: something that they ask for may still come.
     pub(super) fn inspect(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let session = self.session;
-        let backend = self.facts.borrow().backend.map(|index| session.proxy_at(index));
+        let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
         let Some(rules) = backend.map(|proxy| &proxy.rules).filter(|rules| !rules.response_content.is_empty()) else {
             return Ok(true);
         };
@@ -26,7 +26,7 @@ impl Exchange<'_> {
         let mut complete = rt::now() >= deadline;
         loop {
             let ended = {
-                let known = self.facts.borrow();
+                let known = self.state.borrow();
                 let bytes = Bytes::new(self.down.received(), complete);
                 let view = EvalContext::response(session, &known, &known.response);
                 run_content(&EvalContext { bytes, ..view }, &rules.response_content, &mut self.inspected)
@@ -69,7 +69,7 @@ impl Exchange<'_> {
             Final::SilentDrop(hops) => return Err(self.replace_answer(Box::new(Ending::silent(*hops)))),
             _ => Phase::Data,
         };
-        let outcome = content::outcome(self.facts, ending, phase);
+        let outcome = content::outcome(self.state, ending, phase);
         Err(End::Failed { outcome, status: 0, page: false })
     }
 }

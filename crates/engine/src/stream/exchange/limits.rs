@@ -8,7 +8,7 @@ use conn::flow::Step;
 use rt::net::Hangup;
 
 use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
-use crate::facts::{Cause, Outcome, Phase};
+use crate::stream_state::{Cause, Outcome, Phase};
 
 impl Exchange<'_> {
     /// Looks at the client and at the time; arms the timer for what comes next.
@@ -43,7 +43,7 @@ impl Exchange<'_> {
                 until(moment);
             }
             // What goes on by itself at a time.
-            let inspecting = self.inspecting.or_else(|| self.ruling.as_ref()?.deadline());
+            let inspecting = self.inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
             if let Some(moment) = [self.rival_deadline(), self.held_until(), inspecting].into_iter().flatten().min() {
                 if now >= moment {
                     return self.poll(cx);
@@ -105,7 +105,7 @@ impl Exchange<'_> {
 
     /// Since when the server is silent, if we wait for it.
     fn server_silent_since(&self) -> Option<Moment> {
-        if self.ruling.is_some() {
+        if self.paused_rules.is_some() {
             // Who waits is us.
             return None;
         }

@@ -87,7 +87,7 @@ impl Exchange<'_> {
         if read > 0 {
             self.answered = true;
             self.server_side.reads(rt::now());
-            self.facts.borrow_mut().bytes.received += read as u64;
+            self.state.borrow_mut().bytes.received += read as u64;
         }
         match found {
             Poll::Ready(standing) => standing,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::flow::{Passage, Passed};
+use conn::flow::{BodyFilter, Passed};
 use expression::sample::Direction;
 use wire::http::Fields;
 
@@ -36,7 +36,7 @@ impl Chain {
     }
 }
 
-impl Passage for Chain {
+impl BodyFilter for Chain {
     fn trailers(&mut self, trailers: &mut Option<Fields>) {
         let set = &mut *self.filters.borrow_mut();
         for stage in &self.stages {

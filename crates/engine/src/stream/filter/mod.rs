@@ -34,7 +34,7 @@ use policy::program::Proxy;
 use wire::http::{Fields, Head};
 
 use crate::session::Session;
-use crate::worker::SharedFacts;
+use crate::worker::SharedStreamState;
 use chain::Chain;
 
 /// What a filter is told of its stream.
@@ -146,7 +146,7 @@ pub struct Set {
     response: Vec<usize>,
 }
 
-/// The filters of a stream, as its facts, its flows and its rules share them.
+/// The filters of a stream, as its state, its flows and its rules share them.
 pub type Filters = Rc<RefCell<Set>>;
 
 impl Set {
@@ -211,7 +211,7 @@ impl Set {
 }
 
 /// A stream of a proxy that has filters begins.
-pub fn begin(session: &Session, facts: &SharedFacts) {
+pub fn begin(session: &Session, state: &SharedStreamState) {
     let proxy = session.proxy();
     if proxy.filters.list.is_empty() {
         return;
@@ -220,7 +220,7 @@ pub fn begin(session: &Session, facts: &SharedFacts) {
     set.attach(proxy, false);
     set.tell(Event::Begun);
     set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
-    facts.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
+    state.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
 }
 
 fn new(session: &Session) -> Set {
@@ -236,8 +236,8 @@ fn new(session: &Session) -> Set {
 }
 
 /// The stream has got its backend.
-pub fn choose(session: &Session, facts: &SharedFacts, backend: &Proxy) {
-    let known = facts.borrow().filters.clone();
+pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) {
+    let known = state.borrow().filters.clone();
     let differs = backend.index != session.frontend;
     if known.is_none() && (!differs || backend.filters.list.is_empty()) {
         return;
@@ -252,13 +252,13 @@ pub fn choose(session: &Session, facts: &SharedFacts, backend: &Proxy) {
         set.tell(Event::BackendChosen(&backend.name));
         set.tell_of(Direction::Request, Event::Opened(Direction::Request), |of_backend| of_backend);
     }
-    facts.borrow_mut().filters = Some(filters);
+    state.borrow_mut().filters = Some(filters);
 }
 
 /// A request's head is about to go to the server.
-pub fn request_head(filters: &Filters, facts: &SharedFacts) {
-    let facts = &mut *facts.borrow_mut();
-    filters.borrow_mut().head(Direction::Request, &mut facts.request);
+pub fn request_head(filters: &Filters, state: &SharedStreamState) {
+    let state = &mut *state.borrow_mut();
+    filters.borrow_mut().head(Direction::Request, &mut state.request);
 }
 
 /// An answer's head is about to go to the client.
@@ -279,7 +279,7 @@ pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut impl 
     if !has_body {
         without_body(filters, direction);
     } else if !flow.has_passage() && filters.borrow().wants(direction) {
-        flow.set_passage(Box::new(Chain::new(filters, direction)));
+        flow.set_body_filter(Box::new(Chain::new(filters, direction)));
     }
 }
 

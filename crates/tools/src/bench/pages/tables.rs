@@ -108,7 +108,7 @@ fn machine(runs: &[&Results]) -> String {
         text += &format!("- Compared: {version}\n");
     }
     let mut warnings: Vec<String> = Vec::new();
-    for finding in runs.iter().flat_map(|run| &run.ground) {
+    for finding in runs.iter().flat_map(|run| &run.environment) {
         if let Some(warning) = &finding.warning {
             let line = format!("- Not as it should be: {}: {}. {warning}\n", finding.subject, finding.seen);
             if !warnings.iter().any(|known| known.starts_with(&format!("- Not as it should be: {}:", finding.subject)))

@@ -58,7 +58,7 @@ fn run(name: &str, points: Vec<Point>) -> Results {
         scenario_text: String::new(),
         scenario: ScenarioName { name: name.to_owned(), title: format!("The {name}"), repeats: String::new() },
         machine: Machine { processor: "Test".to_owned(), cores: 2, memory: 1 << 33, kernel: "Linux 6".to_owned() },
-        ground: Vec::new(),
+        environment: Vec::new(),
         proxies: vec![
             proxy("weir", "Weir version 0.1.0"),
             proxy("haproxy", "HAProxy version 2.6.12-1+deb12u2 2025/04/16 - https://haproxy.org/"),
@@ -169,9 +169,9 @@ fn programs_are_called_by_name_and_number() {
         ("HAProxy version 3.5-dev5-50872d-2 2026/08/21", "HAProxy 3.5-dev5"),
         ("nginx version: nginx/1.22.1", "nginx 1.22.1"),
         ("Weir version 0.1.0 (configuration language of HAProxy 3.5-dev5)", "Weir 0.1.0"),
-        ("", "floor"),
+        ("", "baseline"),
     ];
     for (line, expected) in rows {
-        assert_eq!(program(line, "floor"), expected, "{line}");
+        assert_eq!(program(line, "baseline"), expected, "{line}");
     }
 }

@@ -86,25 +86,25 @@ fn top(summary: &Summary<'_>) -> String {
         let _ = writeln!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value, 300));
     }
     out.push_str("</dl>\n</header>\n");
-    out.push_str(&ground(results));
+    out.push_str(&environment(results));
     out
 }
 
-fn ground(results: &Results) -> String {
-    let mut out = String::from("<section id=\"ground\"><h2>The ground</h2>\n");
-    if results.ground.is_empty() {
+fn environment(results: &Results) -> String {
+    let mut out = String::from("<section id=\"environment\"><h2>The environment</h2>\n");
+    if results.environment.is_empty() {
         out.push_str("<p>Nothing was looked at before this run.</p></section>\n");
         return out;
     }
-    let warnings = results.ground.iter().filter(|finding| finding.warning.is_some()).count();
+    let warnings = results.environment.iter().filter(|finding| finding.warning.is_some()).count();
     let said = match warnings {
         0 => "Nothing was found that would spoil the result.".to_owned(),
         1 => "One finding may spoil the result.".to_owned(),
         many => format!("{many} findings may spoil the result."),
     };
-    let _ = writeln!(out, "<p>{said}</p>\n<ul class=\"ground\">");
+    let _ = writeln!(out, "<p>{said}</p>\n<ul class=\"environment\">");
     // Those that matter first.
-    let (bad, good): (Vec<_>, Vec<_>) = results.ground.iter().partition(|finding| finding.warning.is_some());
+    let (bad, good): (Vec<_>, Vec<_>) = results.environment.iter().partition(|finding| finding.warning.is_some());
     for finding in bad.into_iter().chain(good).take(MOST) {
         let class = if finding.warning.is_some() { "warning" } else { "well" };
         let sign = if finding.warning.is_some() { "!" } else { "✓" };

@@ -278,7 +278,7 @@ fn ways(results: &Results) -> Vec<Way> {
 
 /// The programs whose colours are the same in every report, whichever of them a run compares.
 const KNOWN: [&str; COLOURS] =
-    ["weir", "haproxy", "haproxy-2", "nginx", "envoy", "floor", "weir-without", "haproxy-without"];
+    ["weir", "haproxy", "haproxy-2", "nginx", "envoy", "baseline", "weir-without", "haproxy-without"];
 
 /// The colour of each name: that of a known program, or the last one that is free.
 fn colours(names: &[&str]) -> Vec<usize> {

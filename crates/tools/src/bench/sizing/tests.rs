@@ -57,7 +57,7 @@ fn run(scenario: &str, points: Vec<Point>) -> Results {
         scenario_text: String::new(),
         scenario: ScenarioName { name: scenario.to_owned(), title: String::new(), repeats: String::new() },
         machine: Machine { processor: "Test".to_owned(), cores: 2, memory: 1 << 33, kernel: "Linux 6".to_owned() },
-        ground: Vec::new(),
+        environment: Vec::new(),
         proxies: vec![ProxyName { name: "weir".to_owned(), version: "Weir 0.1.0".to_owned(), command: Vec::new() }],
         points,
     }

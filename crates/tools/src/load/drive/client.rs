@@ -19,8 +19,8 @@ use super::failure::{Failure, failure_of};
 use super::link::{Link, Open, Opener};
 use super::pacer::Pacer;
 use super::worker::{Alive, Phase, Reading, Worker};
+use crate::load::counters::Counters;
 use crate::load::plan::Pace;
-use crate::load::tally::Tally;
 
 /// Bytes that one read drops at most.
 const MOST_DROPPED: u64 = 1 << 30;
@@ -371,7 +371,7 @@ impl Client {
 
     fn begin_connection(&self, lane: &Lane) -> io::Result<Opening> {
         if !self.reference {
-            self.worker.tally.borrow_mut().connections += 1;
+            self.worker.counters.borrow_mut().connections += 1;
         }
         self.opener.connect(lane)
     }
@@ -380,22 +380,22 @@ impl Client {
     pub(super) fn count_answer(&self, status: u16, times: &Times, timed: bool) {
         let ended = times.last_byte.unwrap_or_else(rt::read_clock);
         let since = |moment: Moment| nanos_since(moment, times.begun);
-        let tally = &mut *self.worker.tally.borrow_mut();
-        tally.errors.status += u64::from(status >= 400);
+        let counters = &mut *self.worker.counters.borrow_mut();
+        counters.errors.status += u64::from(status >= 400);
         if self.reference {
-            return tally.reference.record(since(ended));
+            return counters.reference.record(since(ended));
         }
-        tally.received += times.received;
-        tally.answers += 1;
-        tally.count_status(status);
+        counters.received += times.received;
+        counters.answers += 1;
+        counters.count_status(status);
         if timed {
-            tally.record_times(since(times.first_byte.unwrap_or(ended)), since(ended));
+            counters.record_times(since(times.first_byte.unwrap_or(ended)), since(ended));
         }
     }
 
     pub(super) fn count_received(&self, bytes: u64) {
         if !self.reference {
-            self.worker.tally.borrow_mut().received += bytes;
+            self.worker.counters.borrow_mut().received += bytes;
         }
     }
 
@@ -422,7 +422,7 @@ impl Client {
                 self.connected();
             }
             if !std::mem::replace(&mut exchange.times.sent, true) && !self.reference {
-                self.worker.tally.borrow_mut().requests += 1;
+                self.worker.counters.borrow_mut().requests += 1;
             }
             exchange.sent += count;
         }
@@ -551,13 +551,13 @@ impl Client {
     }
 
     pub(super) fn count_failure(&self, failure: &Failure, lane: &Lane, times: &Times) {
-        let tally = &mut *self.worker.tally.borrow_mut();
+        let counters = &mut *self.worker.counters.borrow_mut();
         match failure {
-            Failure::Connect(_) => tally.errors.connect += 1,
-            Failure::Timeout => tally.errors.timeout += 1,
-            Failure::Reset(_) => tally.errors.reset += 1,
-            Failure::NoHttp | Failure::NoH2 => tally.errors.protocol += 1,
-            Failure::Over if times.sent => return self.count_unanswered(tally, times),
+            Failure::Connect(_) => counters.errors.connect += 1,
+            Failure::Timeout => counters.errors.timeout += 1,
+            Failure::Reset(_) => counters.errors.reset += 1,
+            Failure::NoHttp | Failure::NoH2 => counters.errors.protocol += 1,
+            Failure::Over if times.sent => return self.count_unanswered(counters, times),
             Failure::Over => return,
         }
         let stops = self.course.plan.stop_on_error;
@@ -575,14 +575,14 @@ impl Client {
     }
 
     /// Counts a request whose answer was waited for to the end in vain: it takes so long at least.
-    fn count_unanswered(&self, tally: &mut Tally, times: &Times) {
+    fn count_unanswered(&self, counters: &mut Counters, times: &Times) {
         let waited = nanos_since(rt::now(), times.begun);
         if self.reference {
-            return tally.reference.record(waited);
+            return counters.reference.record(waited);
         }
-        tally.unanswered += 1;
-        tally.first_byte.record(times.first_byte.map_or(waited, |moment| nanos_since(moment, times.begun)));
-        tally.last_byte.record(waited);
+        counters.unanswered += 1;
+        counters.first_byte.record(times.first_byte.map_or(waited, |moment| nanos_since(moment, times.begun)));
+        counters.last_byte.record(waited);
     }
 }
 

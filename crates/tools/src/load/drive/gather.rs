@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::Plan;
 use crate::load::show::{Second, Show};
-use crate::load::tally::Tally;
 
 /// What one worker counted since its last report.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Report {
     /// The worker's connections that are open.
     pub open: u64,
     /// What it counted.
-    pub tally: Tally,
+    pub counters: Counters,
     /// The worker has ended: there are no more.
     pub last: bool,
 }
@@ -47,7 +47,7 @@ pub struct Gathering {
     seconds: VecDeque<Partial>,
     /// The second that the first of them is.
     first: u32,
-    total: Tally,
+    total: Counters,
     shown: Duration,
     ended: bool,
 }
@@ -63,7 +63,7 @@ struct Reporter {
 struct Partial {
     at: Duration,
     wall: i64,
-    tally: Tally,
+    counters: Counters,
 }
 
 /// Seconds that a worker may be behind the others; a later report counts as the oldest of them.
@@ -81,7 +81,7 @@ impl Gathering {
             workers: vec![Reporter::default(); workers],
             seconds: VecDeque::new(),
             first: 1,
-            total: Tally::new(),
+            total: Counters::new(),
             shown: Duration::ZERO,
             ended: false,
         })
@@ -102,7 +102,7 @@ impl Gathering {
         let partial = &mut self.seconds[index];
         partial.at = partial.at.max(report.at);
         partial.wall = partial.wall.max(report.wall);
-        partial.tally.add(&report.tally);
+        partial.counters.add(&report.counters);
         self.show_complete()?;
         Ok(!self.ended)
     }
@@ -130,17 +130,17 @@ impl Gathering {
     }
 
     fn show_second(&mut self, partial: Partial) -> Result<(), Outcome> {
-        self.total.add(&partial.tally);
+        self.total.add(&partial.counters);
         let length = partial.at.saturating_sub(self.shown);
         self.shown = self.shown.max(partial.at);
         let open = self.workers.iter().map(|worker| worker.open).sum();
-        let second = Second { at: self.shown, wall: partial.wall, length, open, tally: partial.tally };
+        let second = Second { at: self.shown, wall: partial.wall, length, open, counters: partial.counters };
         self.show.second(&second, &self.total)
     }
 
     /// Everything so far.
     #[must_use]
-    pub fn total(&self) -> &Tally {
+    pub fn total(&self) -> &Counters {
         &self.total
     }
 }

@@ -97,11 +97,11 @@ impl Link {
         }
         ready!(self.transport.poll_handshake(context)).map_err(insecure)?;
         self.shaking = false;
-        let Some(facts) = self.transport.tls_facts() else { return Poll::Ready(Ok(())) };
+        let Some(facts) = self.transport.handshake_info() else { return Poll::Ready(Ok(())) };
         if !lane.reference {
-            let tally = &mut *worker.tally.borrow_mut();
-            tally.handshakes += 1;
-            tally.resumed += u64::from(facts.resumed);
+            let counters = &mut *worker.counters.borrow_mut();
+            counters.handshakes += 1;
+            counters.resumed += u64::from(facts.resumed);
         }
         if lane.streams.is_some() && facts.alpn.as_deref() != Some(b"h2") {
             return Poll::Ready(Err(Failure::NoH2));

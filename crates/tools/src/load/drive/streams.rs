@@ -243,7 +243,7 @@ impl Client {
         });
         session.link.asked += 1;
         if !self.is_reference() {
-            self.worker.tally.borrow_mut().requests += 1;
+            self.worker.counters.borrow_mut().requests += 1;
         }
         if let Some(timeout) = self.course.plan.timeout {
             session.deadline.get_or_insert(session.now.max(rt::now()) + timeout);

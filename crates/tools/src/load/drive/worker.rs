@@ -1,4 +1,4 @@
-//! What the connections of one worker share: its tally, its part of the budget, and the phase of the run. Must never
+//! What the connections of one worker share: its counters, its part of the budget, and the phase of the run. Must never
 //! send or receive.
 
 use std::cell::{Cell, RefCell};
@@ -15,12 +15,12 @@ use super::course::{Course, Place};
 use super::gather::{Report, Sink};
 use super::pacer::Pacer;
 use super::schedule::{Due, Schedule};
+use crate::load::counters::Counters;
 use crate::load::plan::Pace;
-use crate::load::tally::Tally;
 
 /// How long answers are waited for when no more requests begin.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(30);
-/// How often tallies are reported.
+/// How often counters are reported.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far a run is.
@@ -38,7 +38,7 @@ pub(super) enum Phase {
 pub(super) struct Worker {
     pub(super) course: Arc<Course>,
     sink: Arc<dyn Sink>,
-    pub(super) tally: RefCell<Tally>,
+    pub(super) counters: RefCell<Counters>,
     pub(super) reading: RefCell<Reading>,
     /// Connections that are open, or being opened.
     pub(super) open: Cell<u64>,
@@ -83,7 +83,7 @@ impl Worker {
         Self {
             course: Arc::clone(course),
             sink,
-            tally: RefCell::default(),
+            counters: RefCell::default(),
             reading: RefCell::new(reading),
             open: Cell::new(0),
             phase: Cell::new(Phase::Running),
@@ -230,16 +230,16 @@ impl Worker {
             at,
             wall: rt::wall().seconds,
             open: self.open.get(),
-            tally: self.tally.borrow_mut().take(),
+            counters: self.counters.borrow_mut().take(),
             last: second.is_none(),
         };
         // What is not taken now is reported with the next second.
         if let Err(report) = self.sink.report(report) {
-            self.tally.borrow_mut().add(&report.tally);
+            self.counters.borrow_mut().add(&report.counters);
         }
     }
 
-    /// Reports a tally each second, until the worker's connections have ended.
+    /// Reports a counters each second, until the worker's connections have ended.
     pub(super) async fn report_seconds(&self) {
         let start = self.course.start();
         let mut second = 0;
@@ -297,17 +297,17 @@ impl Worker {
         if self.course.is_spent() {
             return;
         }
-        let tally = &mut *self.tally.borrow_mut();
+        let counters = &mut *self.counters.borrow_mut();
         for (pacer, lane) in self.pacers.iter().zip(&self.course.lanes) {
             let Some(pacer) = pacer else { continue };
             pacer.take_rest(end, |waited, count| {
                 let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
                 if lane.reference {
-                    tally.reference.record_many(nanos, count);
+                    counters.reference.record_many(nanos, count);
                 } else {
-                    tally.unanswered += count;
-                    tally.first_byte.record_many(nanos, count);
-                    tally.last_byte.record_many(nanos, count);
+                    counters.unanswered += count;
+                    counters.first_byte.record_many(nanos, count);
+                    counters.last_byte.record_many(nanos, count);
                 }
             });
         }

@@ -5,9 +5,9 @@ use super::number::{grouped, short, time};
 use super::percentiles::{reference_table, table};
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::{Counters, Times};
 use crate::load::plan::{Pace, Plan};
 use crate::load::record::percentile;
-use crate::load::tally::{Tally, Times};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Closing {
         Self { out, percentiles: plan.output.percentiles, summary, pace: plan.pace }
     }
 
-    fn text(&self, total: &Tally, length: Duration) -> String {
+    fn text(&self, total: &Counters, length: Duration) -> String {
         let mut text = String::new();
         if self.percentiles {
             text.push_str(&table(total));
@@ -47,7 +47,7 @@ impl Closing {
 }
 
 /// What went wrong, by its kind; nothing where nothing did.
-fn faults(total: &Tally) -> String {
+fn faults(total: &Counters) -> String {
     let mut text = String::new();
     let errors = &total.errors;
     if errors.failures() + errors.status > 0 {
@@ -63,7 +63,7 @@ fn faults(total: &Tally) -> String {
     text
 }
 
-fn summary(total: &Tally, length: Duration, pace: Pace) -> String {
+fn summary(total: &Counters, length: Duration, pace: Pace) -> String {
     let seconds = length.as_secs_f64().max(1e-6);
     let rate = |count: u64| short(count as f64 / seconds);
     let mut text = format!(
@@ -112,11 +112,11 @@ impl Show for Closing {
         Ok(())
     }
 
-    fn second(&mut self, _: &Second, _: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, _: &Second, _: &Counters) -> Result<(), Outcome> {
         Ok(())
     }
 
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome> {
         let text = self.text(total, length);
         if text.is_empty() { Ok(()) } else { self.out.write(&text) }
     }
@@ -127,19 +127,19 @@ mod tests {
     use super::*;
     use crate::load::show::tests::{plan, total};
 
-    fn closing(line: &[&str], summary: bool, total: &Tally) -> String {
+    fn closing(line: &[&str], summary: bool, total: &Counters) -> String {
         Closing::new(&plan(line), summary, Sink::Stdout).text(total, Duration::from_secs(2))
     }
 
     #[test]
     fn a_run_without_faults_ends_as_with_h1load() {
-        assert_eq!(closing(&["a"], false, &Tally::new()), "");
-        assert_eq!(closing(&["-P", "a"], false, &Tally::new()), table(&Tally::new()));
+        assert_eq!(closing(&["a"], false, &Counters::new()), "");
+        assert_eq!(closing(&["-P", "a"], false, &Counters::new()), table(&Counters::new()));
     }
 
     #[test]
     fn faults_are_told_apart_in_a_comment() {
-        let mut faulty = Tally::new();
+        let mut faulty = Counters::new();
         (faulty.errors.connect, faulty.errors.reset, faulty.unanswered) = (3, 1, 9);
         assert_eq!(
             closing(&["a"], false, &faulty),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_there_is_no_time() {
-        let text = closing(&["a"], true, &Tally::new());
+        let text = closing(&["a"], true, &Counters::new());
         let row = text.lines().find(|line| line.starts_with("# last byte")).expect("a row");
         assert_eq!(row.split_whitespace().skip(3).collect::<Vec<_>>(), ["-"; 9]);
     }

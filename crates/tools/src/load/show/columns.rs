@@ -4,9 +4,9 @@
 use super::number::{short, time};
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::{Counters, Times};
 use crate::load::plan::Plan;
 use crate::load::record::classes;
-use crate::load::tally::{Tally, Times};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Columns {
         format!("{columns}{statuses}\n")
     }
 
-    fn line(&mut self, second: &Second, total: &Tally) -> String {
+    fn line(&mut self, second: &Second, total: &Counters) -> String {
         // The second that ends here; it rises even where lines come early or late.
         self.line = (self.line + 1).max(second.at.as_secs_f64().round() as u64);
         self.wall = self.wall.saturating_add(1).max(second.wall);
@@ -57,7 +57,7 @@ impl Columns {
         let mut line = format!("{when:>10} {open:>5} {connections:>8} {answers:>8} {received:>14} {errors:>6} ");
         self.rates(&mut line, second);
         if self.statuses {
-            for count in classes(&second.tally) {
+            for count in classes(&second.counters) {
                 let _ = write!(line, "{count:>3} ");
             }
         }
@@ -67,24 +67,24 @@ impl Columns {
 
     /// What is told for each second, and the times.
     fn rates(&self, line: &mut String, second: &Second) {
-        let tally = &second.tally;
+        let counters = &second.counters;
         // Nothing divides by a moment without length.
         let length = second.length.as_secs_f64().max(1e-6);
         let rate = |count: u64| count as f64 / length;
-        let bytes = (tally.received as f64 + self.overhead(tally)) / length;
-        let (connections, answers) = (rate(tally.connections), rate(tally.answers));
+        let bytes = (counters.received as f64 + self.overhead(counters)) / length;
+        let (connections, answers) = (rate(counters.connections), rate(counters.answers));
         let _ = match self.long {
             0 => {
-                let first = time(mean(&tally.first_byte));
+                let first = time(mean(&counters.first_byte));
                 write!(line, "{} {} {} {first} ", short(connections), short(answers), short(bytes * 8.0))
             }
             1 => {
-                let (first, last) = (time(mean(&tally.first_byte)), time(mean(&tally.last_byte)));
+                let (first, last) = (time(mean(&counters.first_byte)), time(mean(&counters.last_byte)));
                 let rates = [connections, answers, bytes, bytes * 8.0].map(short);
                 write!(line, "{} {first} {last} ", rates.join(" "))
             }
             _ => {
-                let times = [&tally.first_byte, &tally.last_byte];
+                let times = [&counters.first_byte, &counters.last_byte];
                 let times = times.map(|times| mean(times).map_or("-".to_owned(), |mean| format!("{:.1}", mean * 1e6)));
                 let throttle = self.throttle(second.at);
                 write!(
@@ -98,9 +98,9 @@ impl Columns {
     }
 
     /// `-O`: bytes that the network adds: so many for each payload that is begun, and for each answer at least once.
-    fn overhead(&self, tally: &Tally) -> f64 {
+    fn overhead(&self, counters: &Counters) -> f64 {
         self.overhead.map_or(0.0, |(extra, payload)| {
-            let payloads = tally.received.div_ceil(payload.max(1)).max(tally.answers);
+            let payloads = counters.received.div_ceil(payload.max(1)).max(counters.answers);
             extra as f64 * payloads as f64
         })
     }
@@ -127,12 +127,12 @@ impl Show for Columns {
         self.out.write(&heading)
     }
 
-    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome> {
         let line = self.line(second, total);
         self.out.write(&line)
     }
 
-    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::Plan;
 use crate::load::record::{Counts, Moment};
-use crate::load::tally::Tally;
 use std::time::Duration;
 
 type Field = (&'static str, fn(&Counts) -> String);
@@ -79,16 +79,16 @@ impl Show for Csv {
         self.out.write(&line("type", |(name, _)| (*name).to_owned()))
     }
 
-    fn second(&mut self, second: &Second, _: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, _: &Counters) -> Result<(), Outcome> {
         self.last = second.moment();
         if self.quiet {
             return Ok(());
         }
-        let counts = Counts::of(&second.tally, &self.last);
+        let counts = Counts::of(&second.counters, &self.last);
         self.out.write(&line("second", |(_, value)| value(&counts)))
     }
 
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome> {
         let counts = Counts::of(total, &Moment { at: length, length, ..self.last });
         self.out.write(&line("summary", |(_, value)| value(&counts)))
     }

@@ -2,9 +2,9 @@
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::Plan;
 use crate::load::record::{Counts, Moment, Record};
-use crate::load::tally::Tally;
 use std::time::Duration;
 
 /// `--json`.
@@ -36,15 +36,15 @@ impl Show for Json {
         Ok(())
     }
 
-    fn second(&mut self, second: &Second, _: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, _: &Counters) -> Result<(), Outcome> {
         self.last = second.moment();
         if self.quiet {
             return Ok(());
         }
-        self.write(&Record::Second(Counts::of(&second.tally, &self.last)))
+        self.write(&Record::Second(Counts::of(&second.counters, &self.last)))
     }
 
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome> {
         self.write(&Record::summary(total, &Moment { at: length, length, ..self.last }))
     }
 }

@@ -11,9 +11,9 @@ mod progress;
 mod sink;
 mod verbose;
 
+use super::counters::Counters;
 use super::plan::{Output, Place, Plan};
 use super::record::Moment;
-use super::tally::Tally;
 use crate::Outcome;
 use sink::Sink;
 use std::io::IsTerminal;
@@ -31,11 +31,11 @@ pub struct Second {
     /// Connections that are open at its end.
     pub open: u64,
     /// What happened in it.
-    pub tally: Tally,
+    pub counters: Counters,
 }
 
 impl Second {
-    /// Everything but its tally.
+    /// Everything but its counters.
     #[must_use]
     pub const fn moment(&self) -> Moment {
         Moment { at: self.at, length: self.length, wall: self.wall, open: self.open }
@@ -52,9 +52,9 @@ pub trait Show: Send {
     /// Before the first connection.
     fn begin(&mut self, plan: &Plan) -> Result<(), Outcome>;
     /// At the end of each second: the second, and everything up to it.
-    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome>;
+    fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome>;
     /// At the end: everything, over that time.
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome>;
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome>;
 }
 
 /// Opens what a plan wants printed.
@@ -124,11 +124,11 @@ impl Show for Forms {
         self.each(|form| form.begin(plan))
     }
 
-    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome> {
         self.each(|form| form.second(second, total))
     }
 
-    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome> {
         self.each(|form| form.end(total, length))
     }
 }

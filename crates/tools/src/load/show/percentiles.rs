@@ -1,8 +1,8 @@
 //! h1load's table of percentiles. Must never tell a time that is longer than the longest.
 
 use super::number::general;
+use crate::load::counters::{Counters, Times};
 use crate::load::record::{PERCENTILES, percentile};
-use crate::load::tally::{Tally, Times};
 use std::fmt::Write;
 
 const HEADING: &str = "\
@@ -15,7 +15,7 @@ const HEADING: &str = "\
 /// The table, with a line for each percentile: how many times are shorter than it, and how long it is, to the first byte
 /// and to the last.
 #[must_use]
-pub fn table(total: &Tally) -> String {
+pub fn table(total: &Counters) -> String {
     let mut text = String::from(HEADING);
     for rank in PERCENTILES {
         let [first, last] = [&total.first_byte, &total.last_byte].map(|times| cell(times, *rank));
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     /// 200 times: two of 34 microseconds, 80 of 34.5, 117 of 100, one of 3030.
-    fn sample() -> Tally {
-        let mut total = Tally::new();
+    fn sample() -> Counters {
+        let mut total = Counters::new();
         for (nanos, count) in [(33_600, 2), (35_000, 80), (100_000, 117), (3_030_000, 1)] {
             total.first_byte.record_many(nanos, count);
             total.last_byte.record_many(2 * nanos, count);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn without_times_the_table_is_zeros() {
-        let table = table(&Tally::new());
+        let table = table(&Counters::new());
         assert!(table.ends_with("\n99.9999 0.0001 1000000         0        0         0        0\n"), "{table}");
     }
 

@@ -3,8 +3,8 @@
 use super::number::short;
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::Plan;
-use crate::load::tally::Tally;
 use std::time::Duration;
 
 /// Cells of the bar.
@@ -28,7 +28,7 @@ impl Progress {
         Self { out, duration: plan.duration, requests: plan.requests, drawn: false }
     }
 
-    fn line(&self, second: &Second, total: &Tally) -> String {
+    fn line(&self, second: &Second, total: &Counters) -> String {
         let of_time = self.duration.map(|all| second.at.as_secs_f64() / all.as_secs_f64());
         let of_requests = self.requests.map(|all| total.answers as f64 / all as f64);
         let done = of_time.unwrap_or(0.0).max(of_requests.unwrap_or(0.0)).clamp(0.0, 1.0);
@@ -44,7 +44,7 @@ impl Progress {
 }
 
 fn total_rate(second: &Second) -> f64 {
-    second.tally.answers as f64 / second.length.as_secs_f64().max(1e-6)
+    second.counters.answers as f64 / second.length.as_secs_f64().max(1e-6)
 }
 
 impl Show for Progress {
@@ -52,13 +52,13 @@ impl Show for Progress {
         Ok(())
     }
 
-    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome> {
         self.drawn = true;
         let line = self.line(second, total);
         self.out.write(&line)
     }
 
-    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
         if std::mem::take(&mut self.drawn) { self.out.write(CLEAR) } else { Ok(()) }
     }
 }

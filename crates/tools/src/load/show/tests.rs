@@ -15,8 +15,8 @@ pub(super) fn plan(words: &[&str]) -> Plan {
 }
 
 /// 1,000 answers over four connections, 10 of them 404, from 1 to 1,000 microseconds, the first byte in half the time.
-pub(super) fn total() -> Tally {
-    let mut total = Tally::new();
+pub(super) fn total() -> Counters {
+    let mut total = Counters::new();
     (total.connections, total.requests, total.answers, total.received) = (4, 1004, 1000, 1_062_000);
     (total.statuses[100], total.statuses[304], total.errors.status) = (990, 10, 10);
     for micros in 1..=1000 {
@@ -29,7 +29,7 @@ pub(super) fn total() -> Tally {
 /// The second that ends then.
 pub(super) fn second(at: u64) -> Second {
     let at = Duration::from_secs(at);
-    Second { at, wall: 1_800_000_000, length: Duration::from_secs(1), open: 4, tally: total() }
+    Second { at, wall: 1_800_000_000, length: Duration::from_secs(1), open: 4, counters: total() }
 }
 
 fn refused(words: &[&str], stdout: bool) -> Outcome {
@@ -68,10 +68,10 @@ fn one_that_fails_does_not_silence_the_others() {
         fn begin(&mut self, _: &Plan) -> Result<(), Outcome> {
             self.hear()
         }
-        fn second(&mut self, _: &Second, _: &Tally) -> Result<(), Outcome> {
+        fn second(&mut self, _: &Second, _: &Counters) -> Result<(), Outcome> {
             self.hear()
         }
-        fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+        fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
             self.hear()
         }
     }

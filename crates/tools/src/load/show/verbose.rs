@@ -2,8 +2,8 @@
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::{Pace, Plan, Target};
-use crate::load::tally::Tally;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -51,11 +51,11 @@ impl Show for Verbose {
         self.out.write(&text(plan))
     }
 
-    fn second(&mut self, _: &Second, _: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, _: &Second, _: &Counters) -> Result<(), Outcome> {
         Ok(())
     }
 
-    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
         Ok(())
     }
 }

@@ -108,7 +108,7 @@ fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Ser
     shared.probing.forget(server.serial);
     let serial = server.serial;
     for worker in 0..shared.workers() {
-        let clear = move |worker: &Rc<Worker>| worker.tallies().clear_server(serial);
+        let clear = move |worker: &Rc<Worker>| worker.counters().clear_server(serial);
         rt::post(worker as rt::WorkerId, Box::new(move || engine::on_worker(clear)));
     }
     if !state.replace_server(&server.plan(), now) {

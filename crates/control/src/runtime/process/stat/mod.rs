@@ -114,7 +114,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 }
             };
             let (place, serial) = found;
-            engine::on_every_worker(shared, move |worker| worker.tallies().clear_server(serial)).await;
+            engine::on_every_worker(shared, move |worker| worker.counters().clear_server(serial)).await;
             shared.live.proxies[place.0].clear_changes(Some(place.1));
             call.notice("Server counters cleared.");
             return Ok(());
@@ -122,7 +122,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let all = call.word(2) == "all";
         if !all || call.permits(RuntimeLevel::Admin) {
             let clear = move |worker: &std::rc::Rc<Worker>| {
-                worker.tallies().clear(all);
+                worker.counters().clear(all);
                 super::activity::clear(worker);
             };
             engine::on_every_worker(shared, clear).await;

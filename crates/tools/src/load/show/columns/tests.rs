@@ -50,13 +50,13 @@ impl Line {
     }
 
     /// What happened since the line before.
-    fn tally(&self, before: &Self) -> Tally {
-        let mut tally = Tally::new();
+    fn counters(&self, before: &Self) -> Counters {
+        let mut counters = Counters::new();
         let [_, _, connections, answers, received, errors] =
             std::array::from_fn(|index| self.counts[index] - before.counts[index].min(self.counts[index]));
-        (tally.connections, tally.answers, tally.received, tally.errors.connect) =
+        (counters.connections, counters.answers, counters.received, counters.errors.connect) =
             (connections, answers, received, errors);
-        for (times, mean) in [&mut tally.first_byte, &mut tally.last_byte].into_iter().zip(self.times) {
+        for (times, mean) in [&mut counters.first_byte, &mut counters.last_byte].into_iter().zip(self.times) {
             if let Some(mean) = mean {
                 // The mean is that of the sum; how the times are spread is not told.
                 times.record_many(mean as u64, answers);
@@ -64,9 +64,9 @@ impl Line {
             }
         }
         for (class, count) in self.statuses.iter().enumerate() {
-            tally.statuses[class * 100] = *count;
+            counters.statuses[class * 100] = *count;
         }
-        tally
+        counters
     }
 }
 
@@ -77,19 +77,19 @@ fn lines_are_those_of_h1load() {
         let mut columns = Columns::new(&plan(&words), Sink::Stdout);
         let mut lines = recorded.lines();
         assert_eq!(columns.heading(), format!("{}\n", lines.next().expect("a heading")));
-        let (mut total, mut at) = (Tally::new(), 0.0);
+        let (mut total, mut at) = (Counters::new(), 0.0);
         let mut before = Line { counts: [0; 6], times: [None; 2], statuses: [0; 5] };
         for (line, length) in lines.zip(*lengths) {
             let told = Line::read(line, options);
-            let tally = told.tally(&before);
-            total.add(&tally);
+            let counters = told.counters(&before);
+            total.add(&counters);
             at += length;
             let second = Second {
                 at: Duration::from_secs_f64(at),
                 wall: told.counts[0].cast_signed(),
                 length: Duration::from_secs_f64(*length),
                 open: told.counts[1],
-                tally,
+                counters,
             };
             assert_eq!(columns.line(&second, &total), format!("{line}\n"), "{options:?}");
             before = told;
@@ -102,9 +102,9 @@ fn lines_are_numbered_by_the_second_that_ends() {
     let numbers = |options: &[&str], ends: [f64; 5]| {
         let mut columns = Columns::new(&plan(options), Sink::Stdout);
         ends.map(|at| {
-            let (tally, length) = (Tally::new(), Duration::from_secs(1));
-            let second = Second { at: Duration::from_secs_f64(at), wall: at as i64 + 100, length, open: 0, tally };
-            let line = columns.line(&second, &Tally::new());
+            let (counters, length) = (Counters::new(), Duration::from_secs(1));
+            let second = Second { at: Duration::from_secs_f64(at), wall: at as i64 + 100, length, open: 0, counters };
+            let line = columns.line(&second, &Counters::new());
             line.split_whitespace().next().expect("a number").to_owned()
         })
     };
@@ -117,6 +117,6 @@ fn lines_are_numbered_by_the_second_that_ends() {
 #[test]
 fn a_moment_without_length_divides_nothing_by_zero() {
     let mut columns = Columns::new(&plan(&["-ll", "a"]), Sink::Stdout);
-    let second = Second { at: Duration::ZERO, wall: 0, length: Duration::ZERO, open: 0, tally: Tally::new() };
-    assert!(columns.line(&second, &Tally::new()).ends_with(" 100 0.0 0.0 0.0 0.0 - - \n"));
+    let second = Second { at: Duration::ZERO, wall: 0, length: Duration::ZERO, open: 0, counters: Counters::new() };
+    assert!(columns.line(&second, &Counters::new()).ends_with(" 100 0.0 0.0 0.0 0.0 - - \n"));
 }

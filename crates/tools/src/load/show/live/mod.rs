@@ -7,8 +7,8 @@ mod picture;
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
+use crate::load::counters::Counters;
 use crate::load::plan::Plan;
-use crate::load::tally::Tally;
 use picture::Picture;
 use rustix::termios::tcgetwinsize;
 use std::time::Duration;
@@ -63,12 +63,12 @@ impl Show for Live {
         self.draw()
     }
 
-    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+    fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome> {
         self.picture.take(second, total);
         self.draw()
     }
 
-    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+    fn end(&mut self, _: &Counters, _: Duration) -> Result<(), Outcome> {
         self.leave()
     }
 }

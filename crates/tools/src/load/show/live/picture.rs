@@ -2,11 +2,11 @@
 //! length of a run.
 
 use super::line::{Line, Style};
+use crate::load::counters::{Counters, Times};
 use crate::load::plan::{Pace, Plan};
 use crate::load::record::{classes, percentile};
 use crate::load::show::Second;
 use crate::load::show::number::{grouped, human, human_time};
-use crate::load::tally::{Tally, Times};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Picture {
     tails: VecDeque<f64>,
     peak: f64,
     /// The last second, and everything so far.
-    last: Option<(Second, Tally)>,
+    last: Option<(Second, Counters)>,
 }
 
 impl Picture {
@@ -57,12 +57,13 @@ impl Picture {
     }
 
     /// Hears of a second.
-    pub fn take(&mut self, second: &Second, total: &Tally) {
+    pub fn take(&mut self, second: &Second, total: &Counters) {
         // A rest of a second is no measure of a rate.
         if second.length >= Duration::from_millis(500) || self.last.is_none() {
-            let rate = second.tally.answers as f64 / second.length.as_secs_f64().max(1e-6);
+            let rate = second.counters.answers as f64 / second.length.as_secs_f64().max(1e-6);
             self.peak = self.peak.max(rate);
-            for (row, value) in [(&mut self.rates, rate), (&mut self.tails, percentile(&second.tally.last_byte, 99.0))]
+            for (row, value) in
+                [(&mut self.rates, rate), (&mut self.tails, percentile(&second.counters.last_byte, 99.0))]
             {
                 row.push_back(value);
                 if row.len() > MEMORY {
@@ -94,7 +95,7 @@ impl Picture {
     }
 
     /// How far it is.
-    fn progress(&self, second: &Second, total: &Tally, width: usize) -> Line {
+    fn progress(&self, second: &Second, total: &Counters, width: usize) -> Line {
         let seconds = second.at.as_secs();
         let of_time = self.duration.map(|all| second.at.as_secs_f64() / all.as_secs_f64());
         let of_requests = self.requests.map(|all| total.answers as f64 / all as f64);
@@ -111,7 +112,7 @@ impl Picture {
             .with(Style::Dim, format!(", {seconds} s"))
     }
 
-    fn rates(&self, lines: &mut Vec<Line>, second: &Second, total: &Tally, width: usize) {
+    fn rates(&self, lines: &mut Vec<Line>, second: &Second, total: &Counters, width: usize) {
         let now = self.rates.back().copied().unwrap_or(0.0);
         let mean = total.answers as f64 / second.at.as_secs_f64().max(1e-6);
         let mut line = label("answers/s")
@@ -129,10 +130,10 @@ impl Picture {
         }
     }
 
-    fn times(&self, lines: &mut Vec<Line>, second: &Second, total: &Tally, width: usize) {
+    fn times(&self, lines: &mut Vec<Line>, second: &Second, total: &Counters, width: usize) {
         let heading = ["p50", "p90", "p99", "p99.9", "p99.99", "max"].map(|rank| format!("{rank:>8}")).concat();
         lines.push(label("last byte").with(Style::Dim, heading));
-        let mut rows = vec![("this second", &second.tally.last_byte), ("whole run", &total.last_byte)];
+        let mut rows = vec![("this second", &second.counters.last_byte), ("whole run", &total.last_byte)];
         if !total.reference.is_empty() {
             rows.push(("reference", &total.reference));
         }
@@ -154,8 +155,8 @@ fn shown(times: &Times, rank: f64) -> String {
     human_time((!times.is_empty()).then(|| percentile(times, rank) / 1e6))
 }
 
-fn statuses(second: &Second, total: &Tally) -> Line {
-    let (now, all) = (classes(&second.tally), classes(total));
+fn statuses(second: &Second, total: &Counters) -> Line {
+    let (now, all) = (classes(&second.counters), classes(total));
     let mut line = label("statuses");
     for (index, style) in [Style::Plain, Style::Green, Style::Plain, Style::Yellow, Style::Red].into_iter().enumerate()
     {
@@ -167,7 +168,7 @@ fn statuses(second: &Second, total: &Tally) -> Line {
     line
 }
 
-fn errors(total: &Tally) -> Line {
+fn errors(total: &Counters) -> Line {
     let errors = &total.errors;
     let kinds = [
         ("connect", errors.connect),
@@ -181,8 +182,8 @@ fn errors(total: &Tally) -> Line {
     })
 }
 
-fn connections(second: &Second, total: &Tally) -> Line {
-    let bits = second.tally.received as f64 * 8.0 / second.length.as_secs_f64().max(1e-6);
+fn connections(second: &Second, total: &Counters) -> Line {
+    let bits = second.counters.received as f64 * 8.0 / second.length.as_secs_f64().max(1e-6);
     label("connections")
         .with(Style::Plain, format!("{} open", grouped(second.open)))
         .with(Style::Dim, "   begun ")
@@ -252,8 +253,8 @@ mod tests {
     fn nothing_is_shown_of_nothing() {
         assert_eq!(text(&Picture::new(&plan(&["a"])), 80).len(), 2);
         let mut picture = Picture::new(&plan(&["a"]));
-        let empty = Second { tally: Tally::new(), ..second(1) };
-        picture.take(&empty, &Tally::new());
+        let empty = Second { counters: Counters::new(), ..second(1) };
+        picture.take(&empty, &Counters::new());
         let lines = text(&picture, 80);
         assert_eq!(lines[1], "1 s, until Ctrl-C");
         assert!(

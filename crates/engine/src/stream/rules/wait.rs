@@ -9,52 +9,57 @@ use policy::program::Proxy;
 use policy::rule::{BodyWait, NameLookup, Wait};
 use wire::http::Version;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
-use crate::worker::SharedFacts;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
 
 /// Waits for what a rule says.
 ///
 /// # Errors
 /// The request ends here.
-pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, rule: &Wait) -> Result<(), Failure> {
+pub async fn wait(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    rule: &Wait,
+) -> Result<(), Failure> {
     match rule {
         Wait::Pause(period) => {
             let period = {
-                let facts = facts.borrow();
-                EvalContext::request(session, &facts)
+                let state = state.borrow();
+                EvalContext::request(session, &state)
                     .behind(client.conn.behind())
                     .lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
                 pass(client, period).await;
-                facts.borrow_mut().timings.request = Some(rt::now());
+                state.borrow_mut().timings.request = Some(rt::now());
             }
             Ok(())
         }
         Wait::Body(BodyWait { limit, least, large }) => {
             let deadline = Some(rt::now() + *limit);
             let large = session.generation().program.global.large_bufsize.filter(|_| *large);
-            buffering::wait_until(session, client, facts, deadline, (*least, large)).await
+            buffering::wait_until(session, client, state, deadline, (*least, large)).await
         }
         Wait::Lookup(lookup) => {
-            look_up(session, client, facts, lookup).await;
-            facts.borrow_mut().timings.request = Some(rt::now());
+            look_up(session, client, state, lookup).await;
+            state.borrow_mut().timings.request = Some(rt::now());
             Ok(())
         }
         Wait::Hint(name, format) => {
             let hint = {
-                let facts = facts.borrow();
-                if facts.request.version() != Version::Http11 {
+                let state = state.borrow();
+                if state.request.version() != Version::Http11 {
                     return Ok(());
                 }
                 let mut value = Vec::new();
-                EvalContext::request(session, &facts)
+                EvalContext::request(session, &state)
                     .behind(client.conn.behind())
                     .lend(|context| format.render_in(context, &mut value));
                 prepared::early_hint(name, &value)
@@ -72,16 +77,16 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
 }
 
 /// `do-resolve`: the variable is set where an address is found.
-async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
+async fn look_up(session: &Session, client: &mut Client, state: &SharedStreamState, lookup: &NameLookup) {
     let name = {
-        let facts = facts.borrow();
-        EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.name(context))
+        let state = state.borrow();
+        EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
     let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
-        let facts = facts.borrow();
-        EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
+        let state = state.borrow();
+        EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
     }
 }
 
@@ -91,8 +96,8 @@ async fn pass(client: &mut Client, period: Duration) {
 }
 
 /// Keeps a request in the tarpit of the proxy that refuses it, for as long as the client stays.
-pub async fn tarpit(client: &mut Client, facts: &SharedFacts, proxy: &Proxy) {
-    let own = facts.borrow().orders.get().timeouts.tarpit;
+pub async fn tarpit(client: &mut Client, state: &SharedStreamState, proxy: &Proxy) {
+    let own = state.borrow().orders.get().timeouts.tarpit;
     if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
         client.timer.arm(Some(rt::now() + period));
         std::future::poll_fn(|cx| {
@@ -103,7 +108,7 @@ pub async fn tarpit(client: &mut Client, facts: &SharedFacts, proxy: &Proxy) {
         })
         .await;
     }
-    let timings = &mut facts.borrow_mut().timings;
+    let timings = &mut state.borrow_mut().timings;
     timings.request = None;
     timings.queued = Some(rt::now());
 }

@@ -7,7 +7,7 @@ use wire::http::Fields;
 
 use super::{Flow, HEADROOM, Source, TAILROOM, body_buffer, shrink};
 
-/// What a passage made of what it was shown.
+/// What a filter made of what it was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
     /// It took all that there was, and has nothing to give before more comes.
@@ -21,12 +21,12 @@ pub enum Passed {
 }
 
 /// Stands in the way of one direction's body.
-pub trait Passage {
+pub trait BodyFilter {
     /// Moves what may go on from `input` to `output`, which is empty. What stays in `input` is shown again. `ended`:
     /// nothing comes behind it. What is passed on as it is had better be moved by [`forward`].
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed;
 
-    /// The trailers that came after the body; called once, before [`Passage::pass`] is called with the end. What stays goes on.
+    /// The trailers that came after the body; called once, before [`BodyFilter::pass`] is called with the end. What stays goes on.
     fn trailers(&mut self, trailers: &mut Option<Fields>) {
         let _ = trailers;
     }
@@ -35,7 +35,7 @@ pub trait Passage {
 /// Lets nothing go on: the sink did not ask for the body.
 pub struct Discard;
 
-impl Passage for Discard {
+impl BodyFilter for Discard {
     fn pass(&mut self, input: &mut Buffer, _: &mut Buffer, _: bool) -> Passed {
         input.clear();
         Passed::Through
@@ -60,7 +60,7 @@ pub fn forward(input: &mut Buffer, output: &mut Buffer, most: usize) -> usize {
     length
 }
 
-/// Makes an empty buffer ready for what a passage writes: with room around it for the framing.
+/// Makes an empty buffer ready for what a filter writes: with room around it for the framing.
 pub fn make_output(output: &mut Buffer) {
     if output.capacity() == 0 {
         *output = body_buffer();
@@ -70,43 +70,43 @@ pub fn make_output(output: &mut Buffer) {
     }
 }
 
-/// A body that a passage can be put in the way of.
+/// A body that a filter can be put in the way of.
 pub trait Filtered {
     /// Whether something stands in the way.
     fn has_passage(&self) -> bool;
 
-    /// See [`Flow::set_passage`].
-    fn set_passage(&mut self, passage: Box<dyn Passage>);
+    /// See [`Flow::set_body_filter`].
+    fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>);
 }
 
 impl Filtered for Flow {
     fn has_passage(&self) -> bool {
-        self.sieve.is_some()
+        self.filter_stage.is_some()
     }
 
-    fn set_passage(&mut self, passage: Box<dyn Passage>) {
-        Flow::set_passage(self, passage);
+    fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>) {
+        Flow::set_body_filter(self, filter);
     }
 }
 
-/// A passage and what it has not let go.
-pub(super) struct Sieve {
-    passage: Box<dyn Passage>,
+/// A filter and what it has not let go.
+pub(super) struct FilterStage {
+    filter: Box<dyn BodyFilter>,
     /// The payload that has come.
     held: Buffer,
     /// The trailers that came behind the body, for when all of it has gone.
     trailers: Option<Fields>,
-    /// The passage has seen them.
+    /// The filter has seen them.
     told: bool,
-    /// The passage has let go the last of it.
+    /// The filter has let go the last of it.
     done: bool,
-    /// The passage itself holds something.
+    /// The filter itself holds something.
     busy: bool,
     /// Until when it holds back what it has.
     until: Option<Moment>,
 }
 
-impl Sieve {
+impl FilterStage {
     /// Whether nothing is held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty() && !self.busy
@@ -138,7 +138,7 @@ impl Sieve {
     }
 }
 
-/// What a turn of the sieve brought about.
+/// What a turn of the filter_stage brought about.
 pub(super) enum Sifted {
     /// Something is to be written.
     Output,
@@ -157,58 +157,65 @@ pub(super) enum Sifted {
 impl Flow {
     /// Puts something in the way of what is still to come. What waits to be written goes through it as well, where it is
     /// not framed yet; so this is best done before the flow is started. A source that has ended is left alone.
-    pub fn set_passage(&mut self, passage: Box<dyn Passage>) {
-        if self.sieve.is_some() || self.source_ended() {
+    pub fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>) {
+        if self.filter_stage.is_some() || self.source_ended() {
             return;
         }
         let mut held = Buffer::empty();
         if !self.chunked {
             std::mem::swap(&mut held, &mut self.body);
         }
-        self.sieve =
-            Some(Box::new(Sieve { passage, held, trailers: None, told: false, done: false, busy: false, until: None }));
+        self.filter_stage = Some(Box::new(FilterStage {
+            filter,
+            held,
+            trailers: None,
+            told: false,
+            done: false,
+            busy: false,
+            until: None,
+        }));
     }
 
     /// Whether something stands in the way.
     pub fn has_passage(&self) -> bool {
-        self.sieve.is_some()
+        self.filter_stage.is_some()
     }
 
     /// Until when bytes are held back, of a flow whose step is [`super::Step::Held`].
     pub fn held_until(&self) -> Option<Moment> {
-        self.sieve.as_ref().and_then(|sieve| sieve.until)
+        self.filter_stage.as_ref().and_then(|filter_stage| filter_stage.until)
     }
 
-    /// Hands the payload that was just read to the sieve.
+    /// Hands the payload that was just read to the filter_stage.
     pub(super) fn hold(&mut self) {
-        if let Some(sieve) = &mut self.sieve {
-            debug_assert!(sieve.held.is_empty(), "nothing is read while something is held");
-            std::mem::swap(&mut sieve.held, &mut self.body);
+        if let Some(filter_stage) = &mut self.filter_stage {
+            debug_assert!(filter_stage.held.is_empty(), "nothing is read while something is held");
+            std::mem::swap(&mut filter_stage.held, &mut self.body);
             self.body.clear();
         }
     }
 
-    /// Has the sieve let go what it will, into `body`.
+    /// Has the filter_stage let go what it will, into `body`.
     pub(super) fn sift(&mut self) -> Sifted {
         let ended = matches!(self.source, Source::Ended);
-        let Some(sieve) = &mut self.sieve else { return Sifted::Hungry };
-        if sieve.done {
+        let Some(filter_stage) = &mut self.filter_stage else { return Sifted::Hungry };
+        if filter_stage.done {
             return Sifted::Finished;
         }
-        if sieve.held.is_empty() && !sieve.busy && !ended {
+        if filter_stage.held.is_empty() && !filter_stage.busy && !ended {
             return Sifted::Hungry;
         }
         self.body.clear();
-        if ended && !std::mem::replace(&mut sieve.told, true) {
-            sieve.passage.trailers(&mut sieve.trailers);
+        if ended && !std::mem::replace(&mut filter_stage.told, true) {
+            filter_stage.filter.trailers(&mut filter_stage.trailers);
         }
-        let passed = sieve.passage.pass(&mut sieve.held, &mut self.body, ended);
-        sieve.busy = passed != Passed::Through;
-        let last = passed == Passed::Through && ended && sieve.held.is_empty();
+        let passed = filter_stage.filter.pass(&mut filter_stage.held, &mut self.body, ended);
+        filter_stage.busy = passed != Passed::Through;
+        let last = passed == Passed::Through && ended && filter_stage.held.is_empty();
         let mut trailers = None;
         if last {
-            sieve.done = true;
-            trailers = sieve.trailers.take();
+            filter_stage.done = true;
+            trailers = filter_stage.trailers.take();
         }
         let output = !self.body.is_empty();
         if self.chunked {
@@ -221,11 +228,13 @@ impl Flow {
             Passed::Refused => Sifted::Refused,
             _ if output || (last && self.chunked) => Sifted::Output,
             _ if last => Sifted::Finished,
-            Passed::Through if self.sieve.as_ref().is_some_and(|sieve| sieve.held.is_empty()) => Sifted::Hungry,
+            Passed::Through if self.filter_stage.as_ref().is_some_and(|filter_stage| filter_stage.held.is_empty()) => {
+                Sifted::Hungry
+            }
             Passed::Through | Passed::Again => Sifted::Again,
             Passed::Until(moment) => {
-                if let Some(sieve) = &mut self.sieve {
-                    sieve.until = Some(moment);
+                if let Some(filter_stage) = &mut self.filter_stage {
+                    filter_stage.until = Some(moment);
                 }
                 Sifted::Held
             }

@@ -16,7 +16,7 @@ use base::ProcessorSet;
 use rt::process;
 use std::time::Duration;
 
-/// What a run needs of the ground.
+/// What a run needs of the environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
     /// The scenario.
@@ -79,7 +79,7 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
 /// Lines for people: what is well in one, then every warning.
 #[must_use]
 pub fn text(findings: &[Finding]) -> String {
-    let mut out = String::from("The ground:\n");
+    let mut out = String::from("The environment:\n");
     for finding in findings {
         out.push_str(&format!("  {:<22} {}\n", finding.subject, finding.seen));
         if let Some(warning) = &finding.warning {

@@ -2,7 +2,7 @@
 
 use policy::rule::{Rule, Wait};
 
-use crate::facts::{Cause, Facts};
+use super::{Progress, Stop, wait};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::dispatch::cut;
@@ -10,9 +10,9 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
-use crate::stream::rules::{self, Progress, Stop};
-use crate::stream::{serving, waiting};
-use crate::worker::SharedFacts;
+use crate::stream::{rules, serving};
+use crate::stream_state::{Cause, StreamState};
+use crate::worker::SharedStreamState;
 use conn::h1::UnreadBody;
 
 /// What the rules of a proxy make of a request that does not just go on.
@@ -46,13 +46,13 @@ pub enum Over<'r> {
 pub async fn rule<'r>(
     session: &Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     rules: &'r [Rule],
 ) -> Result<(), Over<'r>> {
-    match rules_of(session, client, facts, rules, Progress::default()) {
+    match rules_of(session, client, state, rules, Progress::default()) {
         None => Ok(()),
         Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
-        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, facts, rules, (pause, progress))).await,
+        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, state, rules, (pause, progress))).await,
     }
 }
 
@@ -60,18 +60,18 @@ pub async fn rule<'r>(
 fn rules_of<'r>(
     session: &Session,
     client: &Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     rules: &'r [Rule],
     mut progress: Progress,
 ) -> Option<Ruled<'r>> {
-    let facts = &mut *facts.borrow_mut();
+    let state = &mut *state.borrow_mut();
     let behind = client.conn.behind();
-    match rules::run_request(session, facts, behind, rules, &mut progress) {
+    match rules::run_request(session, state, behind, rules, &mut progress) {
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Final(ended) => {
-            let view = EvalContext::request(session, facts).behind(behind);
+            let view = EvalContext::request(session, state).behind(behind);
             Some(Ruled::Ends(answer::ending(view, ended)))
         }
     }
@@ -81,7 +81,7 @@ fn rules_of<'r>(
 async fn obey<'r>(
     session: &Session,
     client: &mut Client,
-    facts: &SharedFacts,
+    state: &SharedStreamState,
     rules: &'r [Rule],
     (mut pause, mut progress): (Pause<'r>, Progress),
 ) -> Result<(), Over<'r>> {
@@ -89,13 +89,13 @@ async fn obey<'r>(
         match pause {
             Pause::Turn => rt::yield_now().await,
             Pause::Rule(wait) => {
-                if let Err(failure) = waiting::wait(session, client, facts, wait).await {
-                    facts.borrow().last_rule.set(progress.last_of(rules));
+                if let Err(failure) = wait::wait(session, client, state, wait).await {
+                    state.borrow().last_rule.set(progress.last_of(rules));
                     return Err(Over::Failed(failure));
                 }
             }
         }
-        match rules_of(session, client, facts, rules, progress) {
+        match rules_of(session, client, state, rules, progress) {
             None => return Ok(()),
             Some(Ruled::Ends(ending)) => return Err(Over::Ended(ending)),
             Some(Ruled::Waits(further, from)) => (pause, progress) = (further, from),
@@ -104,52 +104,52 @@ async fn obey<'r>(
 }
 
 /// Answers a request that does not go on, or ends its connection.
-pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>, body: UnreadBody) {
+pub async fn end(session: &Session, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
     let ending = match over {
         Over::Ended(ending) => ending,
         Over::Failed(failure) => {
-            return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+            return rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         }
     };
-    note(&mut facts.borrow_mut(), &ending);
+    note(&mut state.borrow_mut(), &ending);
     match ending.manner {
         Manner::Prompt => {}
         Manner::Late => {
-            let backend = facts.borrow().backend;
+            let backend = state.borrow().backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
-            rt::boxed(waiting::tarpit(client, &facts, proxy)).await;
+            rt::boxed(wait::tarpit(client, &state, proxy)).await;
         }
-        Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, facts, number, body)).await,
-        Manner::Never => return cut(session, facts, ending.outcome),
+        Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, state, number, body)).await,
+        Manner::Never => return cut(session, state, ending.outcome),
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.
             client.conn.forget(hops);
-            return cut(session, facts, ending.outcome);
+            return cut(session, state, ending.outcome);
         }
     }
     if ending.denied {
-        persistence::note_cookie(session, client, &facts);
+        persistence::note_cookie(session, client, &state);
     }
-    finish(&facts, ending.outcome, i32::from(ending.status));
-    reply_unread(session, client, facts, Answer::new(ending.status, ending.text), body).await;
+    finish(&state, ending.outcome, i32::from(ending.status));
+    reply_unread(session, client, state, Answer::new(ending.status, ending.text), body).await;
 }
 
 /// Ends a request whose rules cost more to evaluate than they may.
-pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
-    let ending = Ending::exhausted(EvalContext::request(session, &facts.borrow()));
-    end(session, client, facts, Over::Ended(ending), body).await;
+pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+    let ending = Ending::exhausted(EvalContext::request(session, &state.borrow()));
+    end(session, client, state, Over::Ended(ending), body).await;
 }
 
 /// Notes how a request ends.
-fn note(facts: &mut Facts, ending: &Ending<'_>) {
-    (facts.denied, facts.failed) = (ending.denied, ending.failed);
+fn note(state: &mut StreamState, ending: &Ending<'_>) {
+    (state.denied, state.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
-    facts.tracked.blamed = ending.challenged || ending.denied && answers;
+    state.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy looks at cookies behind the rules, or where they refuse a request with an answer.
-        facts.captures.borrow_mut().cookie.clear();
+        state.captures.borrow_mut().cookie.clear();
     }
     if ending.failed {
-        facts.timings.request = None;
+        state.timings.request = None;
     }
 }

@@ -1,6 +1,9 @@
 //! Runs the rules of a proxy over a message: conditions are evaluated, heads changed, variables set, and what ends the
 //! evaluation is told. Must never send an answer itself.
 
+pub mod request;
+mod wait;
+
 use config::spec::{LogLevel, LogStep};
 use conn::behind::Behind;
 use expression::condition::Verdict;
@@ -13,11 +16,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wire::http::Head;
 
-use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
 use crate::stream::{conclude, filter, metrics, tracking};
+use crate::stream_state::StreamState;
 
 /// A target made no sense to a rule.
 static MALFORMED: Final = Final::Fault(400);
@@ -107,10 +110,10 @@ enum Effect {
 
 /// Does it; with `of_stream` until the stream has ended, else until its session has.
 fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
-    let EvalContext { session, facts, .. } = *view;
+    let EvalContext { session, state, .. } = *view;
     match effect {
-        Effect::Timeout(kind, period) => facts.order(|orders| orders.timeouts.set(kind, period)),
-        Effect::DisableRetry => facts.order(|orders| orders.never_retry = true),
+        Effect::Timeout(kind, period) => state.order(|orders| orders.timeouts.set(kind, period)),
+        Effect::DisableRetry => state.order(|orders| orders.never_retry = true),
         // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
         Effect::Packets(Peer::Client, Packets::Mark, number) => {
             let _ = session.socket().set_mark(number as u32);
@@ -119,23 +122,23 @@ fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
             let _ = session.socket().set_service_class(number as u8);
         }
         Effect::Packets(Peer::Server, Packets::Mark, number) => {
-            facts.order(|orders| orders.server_mark = Some(number as u32));
+            state.order(|orders| orders.server_mark = Some(number as u32));
         }
         Effect::Packets(Peer::Server, Packets::ServiceClass, number) => {
-            facts.order(|orders| orders.server_class = Some(number as u8));
+            state.order(|orders| orders.server_class = Some(number as u8));
         }
-        Effect::Retries(retries) => facts.order(|orders| orders.retries = Some(retries)),
-        Effect::Class(class) => facts.order(|orders| orders.class = class),
-        Effect::Offset(offset) => facts.order(|orders| orders.offset = offset),
+        Effect::Retries(retries) => state.order(|orders| orders.retries = Some(retries)),
+        Effect::Class(class) => state.order(|orders| orders.class = class),
+        Effect::Offset(offset) => state.order(|orders| orders.offset = offset),
         Effect::Limit(place, bytes, period, entry) => {
-            filter::limit(facts.filters.as_ref(), place, bytes, period, entry);
+            filter::limit(state.filters.as_ref(), place, bytes, period, entry);
         }
-        Effect::LogLevel(level) => facts.order(|orders| orders.log_level = Some(level)),
+        Effect::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
         Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
         Effect::Ends(end, address) => {
             let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
             if of_stream {
-                facts.change_ends(client, destination);
+                state.change_ends(client, destination);
             } else {
                 session.change_ends(client, destination);
             }
@@ -210,7 +213,7 @@ impl<'s, 'r> Course<'s, 'r> {
             match self.evaluate(view) {
                 Step::Effect(effect) => perform(view, effect, self.of_stream),
                 Step::Final(ending) => {
-                    self.note(view.facts);
+                    self.note(view.state);
                     return if matches!(ending, Final::Allow) { Step::End } else { Step::Final(ending) };
                 }
                 step => return step,
@@ -237,10 +240,10 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// The rule that was taken last has ended the evaluation.
-    fn note(&self, facts: &Facts) {
+    fn note(&self, state: &StreamState) {
         if self.of_stream {
             let rule = self.progress.next.checked_sub(1).and_then(|last| self.rules.get(last));
-            facts.last_rule.set(rule.map(|rule| rule.place));
+            state.last_rule.set(rule.map(|rule| rule.place));
         }
     }
 
@@ -286,12 +289,12 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// A change of the head failed: what that means for the message, unless it is left out.
     #[cold]
-    fn judge(&self, facts: &Facts, unfit: Unfit) -> Option<&'static Final> {
+    fn judge(&self, state: &StreamState, unfit: Unfit) -> Option<&'static Final> {
         match unfit {
             Unfit::Malformed => Some(&MALFORMED),
             Unfit::Exhausted => Some(&EXHAUSTED),
             Unfit::Full => {
-                metrics::failed_rewrite(self.session, facts);
+                metrics::failed_rewrite(self.session, state);
                 (!self.progress.lenient).then_some(&UNFIT)
             }
         }
@@ -418,13 +421,13 @@ pub enum Content<'r> {
 pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = Course::resume(view.session, rules, *progress);
     course.waits = true;
-    view.facts.waiting_rule.set(None);
+    view.state.waiting_rule.set(None);
     loop {
         match course.advance(view) {
             Step::End => return Content::Passes,
             Step::Final(ending) => return Content::Ended(ending),
             Step::Unknown => {
-                view.facts.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
+                view.state.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
                 return Content::Undecided;
             }
             Step::Yield => {
@@ -432,7 +435,7 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 return Content::Yields;
             }
             Step::Wait(Wait::Lookup(lookup)) => {
-                view.facts.waiting_rule.set(course.progress.last_of(rules));
+                view.state.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Asks(lookup);
             }
@@ -445,9 +448,9 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
 /// Runs the rules on a connection that was just accepted, or on its session. What ends it is given back, unless it
 /// passes; `expect` is told which headers have to come first.
 pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
-    session.worker.with_blank_facts(|facts| {
-        (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date());
-        let view = EvalContext::connection(session, facts);
+    session.worker.with_blank_state(|state| {
+        (state.timings.start, state.start_date) = (session.accepted, session.accept_date());
+        let view = EvalContext::connection(session, state);
         let mut course = Course::new(session, rules);
         course.of_stream = false;
         loop {
@@ -465,14 +468,14 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
 /// Runs `http-request` rules from where they are. `behind` is what has come behind the head.
 pub fn run_request<'r>(
     session: &Session,
-    facts: &mut Facts,
+    state: &mut StreamState,
     behind: Behind<'_>,
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
     loop {
-        match course.advance(&EvalContext::request(session, facts).behind(behind)) {
+        match course.advance(&EvalContext::request(session, state).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => {
@@ -484,10 +487,10 @@ pub fn run_request<'r>(
                 return Stop::Yield;
             }
             Step::Edit(edit) => {
-                keep_line(facts, edit);
-                course.share(&mut facts.request, behind);
-                let done = edit.apply(&mut facts.request, &course.text, course.room());
-                if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
+                keep_line(state, edit);
+                course.share(&mut state.request, behind);
+                let done = edit.apply(&mut state.request, &course.text, course.room());
+                if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
                 }
             }
@@ -501,13 +504,13 @@ pub fn run_request<'r>(
 /// are.
 pub fn run_response<'r>(
     session: &Session,
-    facts: &Facts,
+    state: &StreamState,
     answer: (&mut Head, Behind<'_>),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
-    let stop = finish_response(&mut course, facts, answer);
+    let stop = finish_response(&mut course, state, answer);
     *progress = course.progress;
     stop
 }
@@ -515,12 +518,12 @@ pub fn run_response<'r>(
 /// Goes on with rules on an answer until something else has to be done.
 fn finish_response<'r>(
     course: &mut Course<'_, 'r>,
-    facts: &Facts,
+    state: &StreamState,
     (head, behind): (&mut Head, Behind<'_>),
 ) -> Stop<'r> {
     let session = course.session;
     loop {
-        match course.advance(&EvalContext::response(session, facts, head).behind(behind)) {
+        match course.advance(&EvalContext::response(session, state, head).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => return Stop::Wait(wait),
@@ -528,7 +531,7 @@ fn finish_response<'r>(
             Step::Edit(edit) => {
                 course.share(head, behind);
                 let done = edit.apply(head, &course.text, course.room());
-                if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
+                if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
                 }
             }
@@ -539,22 +542,22 @@ fn finish_response<'r>(
 }
 
 /// Whether there are rules on whatever goes to the client.
-pub fn has_rules_after(session: &Session, facts: &Facts) -> bool {
-    let backend = facts.backend.map(|index| session.proxy_at(index));
+pub fn has_rules_after(session: &Session, state: &StreamState) -> bool {
+    let backend = state.backend.map(|index| session.proxy_at(index));
     backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
 }
 
 /// Runs the `http-after-response` rules of both sides over a head that is on its way to the client. What is given back
 /// takes its place.
-pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Option<&'s Final> {
+pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head) -> Option<&'s Final> {
     let frontend = session.proxy();
-    let backend = facts.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
+    let backend = state.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
     backend.into_iter().chain([frontend]).find_map(|proxy| {
         let rules = &proxy.rules.http_after_response;
         if rules.is_empty() {
             return None;
         }
-        match finish_response(&mut Course::new(session, rules), facts, (head, Behind::NONE)) {
+        match finish_response(&mut Course::new(session, rules), state, (head, Behind::NONE)) {
             Stop::Final(ended) => Some(ended),
             // None of these rules waits.
             Stop::End | Stop::Wait(_) | Stop::Yield => None,
@@ -563,9 +566,9 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
 }
 
 /// The log tells the request's line as it came.
-fn keep_line(facts: &Facts, edit: &Edit) {
-    if edit.is_about_the_line(&facts.request) {
-        let line = || (facts.request.method().into(), facts.request.target().into());
-        facts.captures.borrow_mut().line.get_or_insert_with(line);
+fn keep_line(state: &StreamState, edit: &Edit) {
+    if edit.is_about_the_line(&state.request) {
+        let line = || (state.request.method().into(), state.request.target().into());
+        state.captures.borrow_mut().line.get_or_insert_with(line);
     }
 }

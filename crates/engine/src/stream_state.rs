@@ -1,4 +1,4 @@
-//! What is known of a stream: who, what, when, how it ends. Facts live outside the future that serves the stream, so
+//! What is known of a stream: who, what, when, how it ends. StreamState live outside the future that serves the stream, so
 //! that they outlive a panic in it. Must never decide anything.
 
 use crate::stream::budget::Spent;
@@ -17,7 +17,7 @@ use policy::rule::StickStore;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tls::Facts as TlsFacts;
+use tls::HandshakeInfo;
 use wire::http::{Head, Method};
 
 use crate::orders::Orders;
@@ -116,9 +116,9 @@ impl Outcome {
     }
 }
 
-/// The facts of one stream. Recycled: `clear` keeps the heads' capacity.
+/// The state of one stream. Recycled: `clear` keeps the heads' capacity.
 #[derive(Default)]
-pub struct Facts {
+pub struct StreamState {
     /// The request's head; empty in TCP mode.
     pub request: Head,
     /// The answer's head.
@@ -226,7 +226,7 @@ pub struct Attempts {
     /// The connection to the server, once one was tried.
     pub link: Option<LinkFacts>,
     /// What the TLS handshake with the server has found, where there was one.
-    pub server_tls: Option<Arc<TlsFacts>>,
+    pub server_tls: Option<Arc<HandshakeInfo>>,
     /// Query handle of the server's connection, where the connection itself is not at hand.
     pub server_kernel: Kernel,
 }
@@ -278,7 +278,7 @@ pub struct Ends {
     pub destination: Option<SocketAddr>,
 }
 
-impl Facts {
+impl StreamState {
     fn set_ends(&self) -> Ends {
         let ends = self.ends.take();
         let known = ends.as_deref().copied().unwrap_or_default();
@@ -308,7 +308,7 @@ impl Facts {
         self.set_ends().destination.or_else(|| session.destination())
     }
 
-    /// As [`Facts::destination`], if it was asked for before.
+    /// As [`StreamState::destination`], if it was asked for before.
     pub fn known_destination(&self, session: &Session) -> Option<SocketAddr> {
         self.set_ends().destination.or_else(|| session.known_destination())
     }

@@ -1,4 +1,4 @@
-//! What was counted: one tally a worker and interval, added up. Must never count anything twice: an interval's tally is
+//! What was counted: one counters a worker and interval, added up. Must never count anything twice: an interval's counters is
 //! taken away from its worker.
 
 use hdrhistogram::Histogram;
@@ -11,7 +11,7 @@ const DIGITS: u8 = 3;
 
 /// What happened within some time.
 #[derive(Debug, Clone)]
-pub struct Tally {
+pub struct Counters {
     /// Connections that were begun.
     pub connections: u64,
     /// Handshakes of TLS that were completed.
@@ -39,7 +39,7 @@ pub struct Tally {
     /// Of the reference client, to the last byte.
     pub reference: Times,
     /// Of answers that came whole with their first byte, as small ones do: they belong to the first byte's times and to
-    /// the last byte's, and are counted once until the tally is taken.
+    /// the last byte's, and are counted once until the counters is taken.
     at_once: Option<Box<Times>>,
 }
 
@@ -70,7 +70,7 @@ pub struct Times {
 /// The longest time that is told apart from longer ones.
 pub const LONGEST: Duration = Duration::from_secs(3600);
 
-impl Tally {
+impl Counters {
     /// Nothing so far.
     #[must_use]
     pub fn new() -> Self {
@@ -123,7 +123,7 @@ impl Tally {
         taken
     }
 
-    /// Counts how long an answer took, in nanoseconds. What [`Tally::take`] gives has it in both times.
+    /// Counts how long an answer took, in nanoseconds. What [`Counters::take`] gives has it in both times.
     #[inline]
     pub fn record_times(&mut self, first_byte: u64, last_byte: u64) {
         if first_byte == last_byte {
@@ -141,7 +141,7 @@ impl Tally {
     }
 }
 
-impl Default for Tally {
+impl Default for Counters {
     fn default() -> Self {
         Self::new()
     }
@@ -227,39 +227,39 @@ mod tests {
 
     #[test]
     fn what_was_taken_adds_up_and_is_not_counted_twice() {
-        let (mut tally, mut total) = (Tally::new(), Tally::new());
+        let (mut counters, mut total) = (Counters::new(), Counters::new());
         for nanos in [1_000, 3_000] {
-            tally.answers += 1;
-            tally.count_status(200);
-            tally.last_byte.record(nanos);
-            total.add(&tally.take());
+            counters.answers += 1;
+            counters.count_status(200);
+            counters.last_byte.record(nanos);
+            total.add(&counters.take());
         }
-        total.add(&tally.take());
+        total.add(&counters.take());
         assert_eq!((total.answers, total.statuses[100], total.last_byte.len()), (2, 2, 2));
         assert!((total.last_byte.mean() - 2_000.0).abs() < f64::EPSILON);
-        assert!(tally.last_byte.is_empty());
+        assert!(counters.last_byte.is_empty());
     }
 
     #[test]
     fn an_answer_that_came_at_once_is_in_both_times() {
-        let mut tally = Tally::new();
-        tally.record_times(1_000, 1_000);
-        tally.record_times(2_000, 4_000);
-        let taken = tally.take();
+        let mut counters = Counters::new();
+        counters.record_times(1_000, 1_000);
+        counters.record_times(2_000, 4_000);
+        let taken = counters.take();
         assert_eq!((taken.first_byte.len(), taken.first_byte.sum), (2, 3_000));
         assert_eq!((taken.last_byte.len(), taken.last_byte.sum), (2, 5_000));
-        assert_eq!(tally.take().last_byte.len(), 0, "counted once");
+        assert_eq!(counters.take().last_byte.len(), 0, "counted once");
     }
 
     #[test]
     fn statuses_that_do_not_exist_and_times_without_end_are_no_accident() {
-        let mut tally = Tally::new();
-        tally.count_status(99);
-        tally.count_status(600);
-        tally.count_status(599);
-        assert_eq!((tally.statuses.iter().sum::<u64>(), tally.statuses[499]), (1, 1));
-        tally.last_byte.record_many(u64::MAX, 3);
-        assert_eq!(tally.last_byte.len(), 3);
-        assert!(tally.last_byte.histogram.max() >= 3_600_000_000_000);
+        let mut counters = Counters::new();
+        counters.count_status(99);
+        counters.count_status(600);
+        counters.count_status(599);
+        assert_eq!((counters.statuses.iter().sum::<u64>(), counters.statuses[499]), (1, 1));
+        counters.last_byte.record_many(u64::MAX, 3);
+        assert_eq!(counters.last_byte.len(), 3);
+        assert!(counters.last_byte.histogram.max() >= 3_600_000_000_000);
     }
 }

@@ -17,7 +17,7 @@ use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, run_after, run_response};
 
 /// An answer that waits for a rule.
-pub(super) struct Ruling {
+pub(super) struct PausedRules {
     /// The rule is one of the backend's.
     of_backend: bool,
     progress: Progress,
@@ -36,7 +36,7 @@ enum Held {
     Over,
 }
 
-impl Ruling {
+impl PausedRules {
     /// When it goes on whatever comes.
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
@@ -63,26 +63,26 @@ impl Exchange<'_> {
     pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
         let session = self.session;
         let frontend = session.proxy();
-        let backend = self.facts.borrow().backend.map(|index| session.proxy_at(index));
+        let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
         let backend = backend.filter(|proxy| proxy.index != frontend.index);
         if !self.terms.ruled {
             return self.rule_last();
         }
-        if self.ruling.is_none()
+        if self.paused_rules.is_none()
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
             if let Some(ending) = self.expose() {
                 return Ruled::Ends(ending);
             }
-            persistence::answer_in_place(session, &mut self.facts.borrow_mut());
+            persistence::answer_in_place(session, &mut self.state.borrow_mut());
             return Ruled::Passes;
         }
         let mut from = None;
-        if let Some(mut ruling) = self.ruling.take() {
-            match self.wait(cx, &mut ruling.held) {
+        if let Some(mut paused_rules) = self.paused_rules.take() {
+            match self.wait(cx, &mut paused_rules.held) {
                 Poll::Pending => {
-                    self.ruling = Some(ruling);
+                    self.paused_rules = Some(paused_rules);
                     return Ruled::Waits;
                 }
                 Poll::Ready(false) => return Ruled::Late,
@@ -90,7 +90,7 @@ impl Exchange<'_> {
             }
             // No timeout ran meanwhile.
             self.server_side.reads(rt::now());
-            from = Some((ruling.of_backend, ruling.progress));
+            from = Some((paused_rules.of_backend, paused_rules.progress));
         }
         let stages = [(true, backend), (false, Some(frontend))];
         for (of_backend, proxy) in stages {
@@ -113,16 +113,16 @@ impl Exchange<'_> {
 
     /// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
     fn expose(&self) -> Option<Box<Ending<'static>>> {
-        let facts = &mut *self.facts.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         let worker = &self.session.worker;
-        let proxy = self.session.proxy_at(facts.backend?);
-        if !proxy.http.check_cache || !exposes_cookie(&facts.request, &facts.response) {
+        let proxy = self.session.proxy_at(state.backend?);
+        if !proxy.http.check_cache || !exposes_cookie(&state.request, &state.response) {
             return None;
         }
-        let server = proxy.server(facts.server?).map_or("", |server| &server.name);
+        let server = proxy.server(state.server?).map_or("", |server| &server.name);
         let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
         worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
-        facts.denied = true;
+        state.denied = true;
         Some(Box::new(Ending::refused(502)))
     }
 
@@ -140,22 +140,22 @@ impl Exchange<'_> {
                 return None;
             }
             let wait = {
-                let facts = &mut *self.facts.borrow_mut();
-                let mut head = std::mem::take(&mut facts.response);
+                let state = &mut *self.state.borrow_mut();
+                let mut head = std::mem::take(&mut state.response);
                 let (session, behind) = (self.session, self.down.behind(&self.upstream));
-                let wait = match run_response(session, facts, (&mut head, behind), rules, progress) {
+                let wait = match run_response(session, state, (&mut head, behind), rules, progress) {
                     Stop::End => None,
                     Stop::Yield => Some(Held::Turn),
-                    Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, facts, &head), wait)),
+                    Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, state, &head), wait)),
                     Stop::Final(ended) => {
-                        let view = EvalContext::response(session, facts, &head).behind(behind);
+                        let view = EvalContext::response(session, state, &head).behind(behind);
                         let ending = Self::end(view, ended);
-                        (facts.denied, facts.failed) = (ending.denied, ending.failed);
-                        facts.response = head;
+                        (state.denied, state.failed) = (ending.denied, ending.failed);
+                        state.response = head;
                         return Some(Ruled::Ends(ending));
                     }
                 };
-                facts.response = head;
+                state.response = head;
                 wait
             };
             let mut held = wait?;
@@ -163,7 +163,7 @@ impl Exchange<'_> {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Some(Ruled::Late),
                 Poll::Pending => {
-                    self.ruling = Some(Box::new(Ruling { of_backend, progress: *progress, held }));
+                    self.paused_rules = Some(Box::new(PausedRules { of_backend, progress: *progress, held }));
                     return Some(Ruled::Waits);
                 }
             }
@@ -172,18 +172,18 @@ impl Exchange<'_> {
 
     /// What persistence wants of the answer, then the `http-after-response` rules of both sides.
     fn rule_last(&self) -> Ruled {
-        let facts = &mut *self.facts.borrow_mut();
-        let mut head = std::mem::take(&mut facts.response);
-        persistence::answer(self.session, facts, &mut head);
-        let ended = run_after(self.session, facts, &mut head).map(|ended| {
-            let view = EvalContext::response(self.session, facts, &head);
+        let state = &mut *self.state.borrow_mut();
+        let mut head = std::mem::take(&mut state.response);
+        persistence::answer(self.session, state, &mut head);
+        let ended = run_after(self.session, state, &mut head).map(|ended| {
+            let view = EvalContext::response(self.session, state, &head);
             Self::end(view, ended)
         });
-        facts.response = head;
+        state.response = head;
         match ended {
             None => Ruled::Passes,
             Some(ending) => {
-                (facts.denied, facts.failed) = (ending.denied, ending.failed);
+                (state.denied, state.failed) = (ending.denied, ending.failed);
                 Ruled::Ends(ending)
             }
         }
@@ -233,7 +233,7 @@ impl Exchange<'_> {
                 let before = self.down.received().len();
                 match self.down.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
-                        self.facts.borrow_mut().bytes.received += read as u64;
+                        self.state.borrow_mut().bytes.received += read as u64;
                         if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {
                             return Poll::Ready(true);
                         }

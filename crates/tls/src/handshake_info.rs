@@ -14,7 +14,7 @@ use crate::verify::Authorities;
 
 /// What a handshake has found.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct HandshakeInfo {
     /// The version.
     pub version: Option<ProtocolVersion>,
     /// The cipher suite.
@@ -43,7 +43,7 @@ pub struct Facts {
     pub failure: Option<Box<Failure>>,
 }
 
-impl Facts {
+impl HandshakeInfo {
     /// Whether the version is 1.3.
     pub fn is_tls13(&self) -> bool {
         self.version == Some(ProtocolVersion::TLSv1_3)

@@ -1,0 +1,73 @@
+//! Which links to servers stay open after an answer, and where they are kept. Must never choose a server.
+
+use config::spec::HttpReuse;
+use conn::link::Link;
+use policy::program::{Backend, Server};
+
+use crate::session::Session;
+use crate::stream::http::Client;
+use crate::worker::{SharedStreamState, Slot, Worker};
+
+/// Keeps the link for later requests: in the session if it is private, else in the worker's pool (`http-reuse`,
+/// `pool-low-conn`, `max-reuse`, configuration manual, section 5.2).
+pub(super) fn keep_link(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    backend: &Backend,
+    (slot, mut link): (&Slot, Link),
+) {
+    let Some(server) = backend.servers.get(slot.server()) else { return };
+    link.note_answer(state.borrow().attempts.link.map_or(0, |link| link.protocol.glitches));
+    if server.max_reuse.is_some_and(|most| link.answers > most) {
+        return;
+    }
+    if link.private || backend.http_reuse == HttpReuse::Never {
+        let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
+        let backend = state.borrow().backend.unwrap_or_default();
+        client.private.put(backend, server, link, most);
+    } else if let Some(descriptor) = link.carrier.descriptor() {
+        let worker = &session.worker;
+        // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
+        // their share of all descriptors.
+        if u64::try_from(descriptor)
+            .is_ok_and(|number| number >= session.generation().program.global.pool_low_descriptors)
+        {
+            return;
+        }
+        if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(session, server, &link) {
+            return;
+        }
+        worker.links.put(&worker.process.pool, server.serial, link);
+    }
+}
+
+/// Whether it is unlikely that a request wants a link that was opened for a session's first request, although idle ones lay there:
+/// a site whose clients ask once each would otherwise keep a link for each of them.
+fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
+    matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
+        && link.pool_key.is_none()
+        && worker.process.pool.idle_of(server.serial, worker.id) > 0
+}
+
+/// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
+/// only. Connections that any request may take never are more than that; those that differ would grow to one for each
+/// kind of request.
+fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
+    if link.pool_key.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
+        return false;
+    }
+    let worker = &session.worker;
+    let shared = &worker.process;
+    let idle = if session.generation().program.global.idle_pool_shared {
+        shared.pool.idle(server.serial)
+    } else {
+        shared.pool.idle_of(server.serial, worker.id)
+    };
+    let (idle, floor) = (idle as u64, u64::from(server.pool_low_conn.max(1)));
+    // Each worker notes how many all of them had: its own number is at hand, and mostly decides.
+    let own = worker.counters().servers[server.serial].most_sessions.get();
+    idle >= own.max(floor)
+        && idle
+            >= shared.counters.of(|counters| &counters.servers[server.serial]).peak(|counters| &counters.most_sessions)
+}
