@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     }
     assert_eq!(whole(&records).as_ref(), Some(&found));
     let Some(client) = Hello::of(&found).and_then(|hello| hello.client()) else { return };
-    for part in [client.server_name(), client.first_protocol(), client.numbers(extension::SUPPORTED_GROUPS)] {
+    for part in [client.server_name(), client.protocols().next(), client.numbers(extension::SUPPORTED_GROUPS)] {
         assert!(part.is_none_or(|part| part.len() < found.len()));
     }
     assert!(client.key_share_groups().count() <= found.len() / 4);

@@ -59,7 +59,7 @@ pub fn ja4(hello: &ClientHello<'_>) -> String {
         "t{version}{named}{:02}{:02}{}",
         ciphers.len().min(99),
         all.len().min(99),
-        ends_of(hello.first_protocol().unwrap_or_default())
+        ends_of(hello.protocols().next().unwrap_or_default())
     );
     ciphers.sort_unstable();
     let mut others: Vec<u16> =

@@ -357,7 +357,7 @@ impl Server {
 
     /// What a client gets that asks for a proof and nothing else.
     fn proof(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
-        if !self.proofs.are_there.load(Ordering::Acquire) || hello.first_protocol() != Some(PROOF_PROTOCOL) {
+        if !self.proofs.are_there.load(Ordering::Acquire) || hello.protocols().next() != Some(PROOF_PROTOCOL) {
             return None;
         }
         let name = hello.server_name()?;
@@ -400,7 +400,7 @@ impl Server {
             }
         };
         Some(Choice {
-            config: Arc::clone(&ready.config),
+            config: config_for(&ready.config, hello),
             judge: ready.judge.clone(),
             authorities: match &entry.settings.verify {
                 Verify::None => None,
@@ -447,6 +447,19 @@ impl Offered {
         let rows: Vec<Row> = entries.iter().map(|(entry, _)| entry.row.clone()).collect();
         Self { names: Names::new(&rows), entries }
     }
+}
+
+/// The configuration as it is, or without ALPN for a client whose protocols are all unknown here: the handshake goes on without
+/// a protocol, as HAProxy does it, where RFC 7301, section 3.2, has an alert.
+fn config_for(config: &Arc<ServerConfig>, hello: &client_hello::ClientHello<'_>) -> Arc<ServerConfig> {
+    let mut offered = hello.protocols().peekable();
+    let own = &config.alpn_protocols;
+    if own.is_empty() || offered.peek().is_none() || offered.any(|protocol| own.iter().any(|name| name == protocol)) {
+        return Arc::clone(config);
+    }
+    let mut without = ServerConfig::clone(config);
+    without.alpn_protocols = Vec::new();
+    Arc::new(without)
 }
 
 /// Kinds of keys, the one first that costs less where a client can verify it.

@@ -284,10 +284,15 @@ impl<'a> ClientHello<'a> {
         None
     }
 
-    /// The first protocol of ALPN.
-    pub fn first_protocol(&self) -> Option<&'a [u8]> {
-        let (protocols, _) = list(self.extension(extension::ALPN)?, 2)?;
-        list(protocols, 1).map(|(protocol, _)| protocol)
+    /// The protocols that the client offers (ALPN, RFC 7301, section 3.1), in its order.
+    pub fn protocols(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest =
+            self.extension(extension::ALPN).and_then(|data| list(data, 2)).map_or(&[][..], |(names, _)| names);
+        std::iter::from_fn(move || {
+            let (protocol, after) = list(rest, 1)?;
+            rest = after;
+            Some(protocol)
+        })
     }
 
     /// What an extension lists behind a length of two bytes.
@@ -373,7 +378,7 @@ mod tests {
         let client = found.client().expect("a client's hello");
         assert_eq!(client.ciphers, [0x13, 1, 0xc0, 0x2f]);
         assert_eq!(client.server_name(), Some(&b"a.b"[..]));
-        assert_eq!(client.first_protocol(), Some(&b"h2"[..]));
+        assert_eq!(client.protocols().next(), Some(&b"h2"[..]));
         assert_eq!(client.numbers(extension::SUPPORTED_GROUPS), Some(&[0, 0x1d][..]));
         assert_eq!(client.key_share_groups().collect::<Vec<_>>(), [[0, 0x1d]]);
         assert_eq!(client.extension(extension::SESSION_TICKET), Some(&b"t"[..]));
@@ -393,7 +398,7 @@ mod tests {
                 if let Found::Whole(found) = hello(&damaged)
                     && let Some(client) = found.client()
                 {
-                    let _ = (client.server_name(), client.first_protocol(), client.key_share_groups().count());
+                    let _ = (client.server_name(), client.protocols().next(), client.key_share_groups().count());
                 }
             }
         }

@@ -11,7 +11,7 @@ const REQUEST: Places = Places::REQUEST;
 pub const TABLE: &[Fetch] = &[
     plain("rep_ssl_hello_type", Type::Int, Places::RESPONSE, "Another name of res.ssl_hello_type.", hello_type),
     of_client("req.ssl_alpn", Type::Str, "The first protocol that the client offers.", |context, _| {
-        client(context)?.first_protocol().map(Value::Str)
+        client(context)?.protocols().next().map(Value::Str)
     }),
     wide("req.ssl_cipherlist", "Its cipher suites.", |context, _| Some(Value::Bin(client(context)?.ciphers))),
     of_client("req.ssl_ec_ext", Type::Bool, "Whether it names groups.", |context, _| {

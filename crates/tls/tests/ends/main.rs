@@ -74,6 +74,34 @@ fn what_a_client_offers_is_kept_as_far_as_the_buffer_goes() {
     }
 }
 
+/// The first of the server's protocols that a client offers; without one in common, the handshake goes on without (HAProxy does so).
+#[test]
+fn a_protocol_is_agreed_on_or_none() {
+    let alpn = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
+    let rows: [(&[&str], &[&str], Option<&[u8]>); 6] = [
+        (&["h2", "http/1.1"], &["http/1.1", "h2"], Some(b"h2")),
+        (&["h2", "http/1.1"], &["http/1.1"], Some(b"http/1.1")),
+        (&["h2", "http/1.1"], &["http/1.0"], None),
+        (&["h2"], &["http/1.1", "spdy/3"], None),
+        (&["h2"], &[], None),
+        (&[], &["h2"], None),
+    ];
+    for (own, offered, agreed) in rows {
+        let settings = Settings { alpn: alpn(own), ..Settings::default() };
+        let server = server(&[Authority::new().certificate(&["a.example"])], settings, false);
+        let client = anybody(Algorithms::default());
+        let mut near = End::new(Connection::of_client(&client, name("a.example"), Some(&alpn(offered))).unwrap());
+        let mut far = End::new(Connection::of_server(Arc::clone(&server)));
+        near.go_on();
+        for _ in 0..4 {
+            carry(&mut near, &mut far, 100_000);
+            carry(&mut far, &mut near, 100_000);
+        }
+        assert_eq!((near.failure.take(), far.failure.take()), (None, None), "{own:?} {offered:?}");
+        assert_eq!(far.connection.take_handshake_info().unwrap().alpn.as_deref(), agreed, "{own:?} {offered:?}");
+    }
+}
+
 #[test]
 fn a_session_is_resumed() {
     let authority = Authority::new();

@@ -27,6 +27,7 @@ mod namespaces;
 mod networks;
 mod pages;
 mod peers;
+mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
 mod restart;
@@ -35,4 +36,5 @@ mod saved_state;
 mod serve;
 mod services;
 mod support;
+mod tls_peers;
 mod unit;

@@ -1,0 +1,3 @@
+module weir.test/tls
+
+go 1.22
