@@ -47,7 +47,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("POLL", false),
     ("PRCTL", true),
     ("PROCCTL", false),
-    ("PROMEX", false),
+    ("PROMEX", true),
     ("PTHREAD_EMULATION", false),
     ("QUIC", false),
     ("QUIC_OPENSSL_COMPAT", false),

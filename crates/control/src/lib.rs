@@ -4,6 +4,7 @@
 mod field;
 mod page;
 pub mod peers;
+mod prometheus;
 pub mod runtime;
 pub mod saved_state;
 pub mod services;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use engine::service::registry::Services;
 
-use crate::page;
+use crate::{page, prometheus};
 
 /// Those that rules may name (`http-request use-service`). A new one is registered here, under a name and with what makes it.
 pub fn built_in() -> Services {
     let mut services = Services::default();
+    services.register_shown((prometheus::NAME, prometheus::SHOWN), true, Arc::new(prometheus::start));
     services.set_page(Arc::new(page::start));
     services
 }

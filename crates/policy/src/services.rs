@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct ServiceRow {
     /// The name that a rule uses.
     pub name: Arc<str>,
-    /// The name of the server in log lines: the same between `<` and `>`.
+    /// The name of the server in log lines: by default the same between `<` and `>`.
     pub shown: Arc<str>,
     /// Its number among the services of the process.
     pub number: usize,
@@ -31,9 +31,19 @@ impl Services {
 
     /// Registers one more and returns its number. Of two with one name, the first is found.
     pub fn register(&mut self, name: &str, ruled: bool) -> usize {
+        self.register_shown(name, &format!("<{name}>"), ruled)
+    }
+
+    /// The same with the name of the server in log lines.
+    pub fn register_shown(&mut self, name: &str, shown: &str, ruled: bool) -> usize {
         let number = self.rows.len();
-        self.rows.push(ServiceRow { name: name.into(), shown: format!("<{name}>").into(), number, ruled });
+        self.rows.push(ServiceRow { name: name.into(), shown: shown.into(), number, ruled });
         number
+    }
+
+    /// All of them, in the order of their registration.
+    pub fn iter(&self) -> impl Iterator<Item = &ServiceRow> {
+        self.rows.iter()
     }
 
     /// The service of that number.

@@ -99,6 +99,9 @@ fn full(invoked_as_haproxy: bool) -> String {
         let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
     text.push_str(SETTINGS);
+    let services = control::services::built_in();
+    let names: Vec<&str> = services.names().iter().map(|row| &*row.name).collect();
+    let _ = writeln!(text, "Available services : {}", names.join(" "));
     let _ = writeln!(text, "Available filters :{}", config::keyword::catalogue::available_filters());
     text
 }
@@ -109,6 +112,7 @@ Default settings :
   bufsize = 16384, maxrewrite = 1024, maxpollevents = 200
 
 Built with multi-threading support: one thread per processor that the process may use.
+Built with the Prometheus exporter as a service
 
 Available polling systems :
       epoll : pref=300,  test result OK
@@ -119,7 +123,6 @@ Available multiplexer protocols :
   <default> : mode=HTTP  side=FE|BE  mux=H1
   <default> : mode=TCP   side=FE|BE  mux=PASS
 
-Available services : none
 ";
 
 /// The running system in the words of `uname`, as far as the kernel tells.

@@ -470,7 +470,7 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "use-service",
         "<service>",
-        "Answers by an internal service; none is built in yet.",
+        "Answers by an internal service: `prometheus-exporter`.",
     ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE,

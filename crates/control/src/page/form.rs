@@ -112,7 +112,7 @@ impl Order {
 }
 
 /// Decodes percent-encoding and `+` (WHATWG URL, application/x-www-form-urlencoded). What is broken stays as it is.
-pub(super) fn decode(text: &[u8]) -> Vec<u8> {
+pub(crate) fn decode(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     let mut decoded = Vec::with_capacity(text.len());
     let mut at = 0;

@@ -6,6 +6,8 @@ mod form;
 mod html;
 mod query;
 
+pub(crate) use form::decode;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -6,6 +6,7 @@ mod detail;
 mod load;
 mod modules;
 mod object;
+pub(crate) mod process;
 mod protocol;
 
 use std::fmt::Write;
@@ -21,8 +22,30 @@ pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
     [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()
 }
 
+/// Columns of what the protocols count of themselves.
+pub(crate) use modules::COLUMNS as MODULES;
+
 /// Columns before those of the modules.
 pub(crate) const OWN: usize = load::COLUMNS.len() + detail::COLUMNS.len() + protocol::COLUMNS.len();
+
+/// What each count of a name server is, in the order of [`engine::resolve::Counts::rows`].
+pub(crate) const NAME_SERVER_COUNTS: [&str; 15] = [
+    "Sent",
+    "Send error",
+    "Valid",
+    "Update",
+    "CNAME",
+    "CNAME error",
+    "Any errors",
+    "NX",
+    "Timeout",
+    "Refused",
+    "Other",
+    "Invalid",
+    "Too big",
+    "Truncated",
+    "Outdated",
+];
 
 /// What is asked for.
 #[derive(Debug, Clone)]

@@ -293,8 +293,22 @@ impl<'a> Object<'a> {
     }
 
     fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
-        let state = &self.worker.process.live.proxies[server.tracking.proxy];
-        state.health(server.index, checker).filter(|health| health.is_enabled())
+        self.checks_of(server, checker).filter(|health| health.is_enabled())
+    }
+
+    fn checks_of(&self, server: &Server, checker: Checker) -> Option<Health> {
+        self.worker.process.live.proxies[server.tracking.proxy].health(server.index, checker)
+    }
+
+    /// What a server's checks say, those that are paused as well.
+    pub(crate) fn checks(&self, checker: Checker) -> Option<Health> {
+        if let Kind::Server(server) = self.kind { self.checks_of(server, checker) } else { None }
+    }
+
+    /// The servers of its proxy, as objects.
+    pub(crate) fn servers_of_backend(&self) -> impl Iterator<Item = Object<'a>> {
+        let (worker, program, proxy) = (self.worker, self.program, self.proxy);
+        self.servers().map(move |server| Object::new(worker, program, (proxy, Kind::Server(server)), false))
     }
 
     /// Something of what a server's checks add up to; nothing where there are none.

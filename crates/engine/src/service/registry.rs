@@ -37,6 +37,12 @@ impl Services {
         self.factories.push(factory);
     }
 
+    /// The same for one that log lines know by another name, which is written as it is.
+    pub fn register_shown(&mut self, (name, shown): (&str, &str), ruled: bool, factory: Factory) {
+        self.registry.services.register_shown(name, shown, ruled);
+        self.factories.push(factory);
+    }
+
     /// Their names.
     pub fn names(&self) -> &policy::services::Services {
         &self.registry.services

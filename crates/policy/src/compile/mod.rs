@@ -501,6 +501,7 @@ impl<'a> Compiler<'a> {
             id: written.id,
             id_is_written: written.id_is_written,
             guid: written.guid.as_ref().map(|guid| guid.value.as_str().into()),
+            description: written.description.as_deref().map(Into::into),
             kind: written.kind,
             mode: written.mode,
             disabled: written.disabled,

@@ -101,6 +101,8 @@ pub struct Proxy {
     pub id_is_written: bool,
     /// `guid`.
     pub guid: Option<Box<str>>,
+    /// `description`.
+    pub description: Option<Box<str>>,
     /// Which section it was.
     pub kind: ProxyKind,
     /// `mode`.

@@ -57,7 +57,7 @@ fn global(own: &Global, next: &Global) -> Option<&'static str> {
 fn proxy(own: &Proxy, next: &Proxy) -> Option<String> {
     let field = difference!(Proxy, own, next,
         kept: [index, name, id, guid, kind, mode, disabled, unpublished, options, logs, log_lines, log_tag],
-        free: [id_is_written, frontend, backend, fixed, rules, filters, slow_userlists, timeouts, close_mode, http,
+        free: [description, id_is_written, frontend, backend, fixed, rules, filters, slow_userlists, timeouts, close_mode, http,
                monitor_uri, monitor_fail, stats, errors, mail]);
     let field = field.or_else(|| match (&own.frontend, &next.frontend) {
         (Some(own), Some(next)) => frontend(own, next),

@@ -23,6 +23,7 @@ mod http2_peers;
 mod manual;
 mod master;
 mod memory;
+mod metrics;
 mod namespaces;
 mod networks;
 mod pages;

@@ -6,6 +6,7 @@ use policy::program::{Nameserver, Resolvers};
 
 use super::super::{Answer, Call, Command, Gone, Pending, Run};
 use crate::field::{Field, Form, Value, describe, json_without_process};
+use crate::statistics::NAME_SERVER_COUNTS;
 use engine::generation::Generation;
 use engine::resolve::Counts;
 use engine::worker::Worker;
@@ -16,25 +17,6 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     "dumps counters from all resolvers section and associated name servers",
     Run::Gradual(show),
 )];
-
-/// What each count is, in the order of [`Counts::rows`].
-const DESCRIPTIONS: [&str; 15] = [
-    "Sent",
-    "Send error",
-    "Valid",
-    "Update",
-    "CNAME",
-    "CNAME error",
-    "Any errors",
-    "NX",
-    "Timeout",
-    "Refused",
-    "Other",
-    "Invalid",
-    "Too big",
-    "Truncated",
-    "Outdated",
-];
 
 /// Every name server of a section with its counts.
 fn nameservers<'a>(
@@ -118,7 +100,7 @@ fn line(
     let counted = counts
         .rows()
         .into_iter()
-        .zip(DESCRIPTIONS)
+        .zip(NAME_SERVER_COUNTS)
         .map(|((name, _, count), doc)| (Field { name, tags: "MGPV", doc }, Value::U64(count.value())));
     let mut comma = if form == Form::Json { "[{" } else { "" };
     for (at, (field, value)) in named.into_iter().chain(counted).enumerate() {

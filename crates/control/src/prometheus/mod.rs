@@ -1,0 +1,143 @@
+//! The metrics of the process in the text format of Prometheus (`http-request use-service prometheus-exporter`): a service whose
+//! answer is made as its reader takes it. Must never hold more than a few lines of it.
+
+mod metric;
+mod output;
+mod sample;
+mod selection;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::Buffer;
+use conn::service::{Failed, Service, respond};
+use engine::generation::Generation;
+use engine::session::Session;
+use engine::worker::Worker;
+use wire::http::{Head, error_pages};
+
+use crate::statistics::process::look;
+use output::{Output, Place};
+use selection::Selection;
+
+/// The name in configurations, and the one in logs.
+pub(crate) const NAME: &str = "prometheus-exporter";
+pub(crate) const SHOWN: &str = "<PROMEX>";
+
+/// What each worker knows of itself: its tasks and the bytes of its buffers.
+type Here = Vec<(u64, u64)>;
+
+/// Pieces without text that one call makes before others get their turn.
+const MOST_EMPTY: usize = 16;
+
+/// The service for one request.
+pub(crate) fn start(session: &Session) -> Box<dyn Service> {
+    Box::new(Exporter {
+        worker: Rc::clone(&session.worker),
+        generation: session.shared_generation(),
+        selection: Selection::default(),
+        work: Work::Asked,
+        here: Vec::new(),
+        written: Vec::new(),
+        taken: 0,
+    })
+}
+
+/// How far an answer has come.
+enum Work {
+    /// The request was not looked at.
+    Asked,
+    /// What other workers know is asked of them.
+    Gathering(Pin<Box<dyn Future<Output = Here>>>),
+    /// The metrics are written from there on.
+    Writing(Place),
+    /// All of them are written.
+    Written,
+}
+
+struct Exporter {
+    worker: Rc<Worker>,
+    generation: Arc<Generation>,
+    selection: Selection,
+    work: Work,
+    /// Tasks and bytes of buffers, by worker.
+    here: Here,
+    /// Bytes that are written and not taken from [`Exporter::taken`] on.
+    written: Vec<u8>,
+    taken: usize,
+}
+
+impl Service for Exporter {
+    fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        if let Work::Asked = self.work {
+            let Some(selection) = Selection::read(request.target()) else {
+                self.refuse(answer);
+                return Poll::Ready(Ok(()));
+            };
+            self.selection = selection;
+            let process = Arc::clone(&self.worker.process);
+            self.work = Work::Gathering(Box::pin(async move { engine::on_every_worker(&process, look).await }));
+        }
+        if let Work::Gathering(gathering) = &mut self.work {
+            self.here = std::task::ready!(gathering.as_mut().poll(cx));
+            respond(answer, 200, b"OK", None);
+            answer.append(b"cache-control", b"no-cache");
+            answer.append(b"content-type", b"text/plain; version=0.0.4");
+            self.work = Work::Writing(Place::default());
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        let (mut count, mut empty) = (0, 0);
+        loop {
+            let waiting = &self.written[self.taken..];
+            let taken = waiting.len().min(out.room());
+            if !out.push(&waiting[..taken]) {
+                return Poll::Ready(Err(Failed));
+            }
+            self.taken += taken;
+            count += taken;
+            if self.taken < self.written.len() {
+                return Poll::Ready(Ok(count));
+            }
+            self.written.clear();
+            self.taken = 0;
+            let Work::Writing(place) = self.work else { return Poll::Ready(Ok(count)) };
+            if empty == MOST_EMPTY {
+                if count > 0 {
+                    return Poll::Ready(Ok(count));
+                }
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.write(place);
+            empty += usize::from(self.written.is_empty());
+        }
+    }
+}
+
+impl Exporter {
+    /// Answers a request that asks for what is not there.
+    fn refuse(&mut self, answer: &mut Head) {
+        let page = error_pages::page(400);
+        self.written = page.map(|page| page.body()).unwrap_or_default();
+        let reason = page.map_or("Bad request", |page| page.reason);
+        respond(answer, 400, reason.as_bytes(), Some(self.written.len() as u64));
+        answer.append(b"cache-control", b"no-cache");
+        answer.append(b"content-type", b"text/html");
+        self.work = Work::Written;
+    }
+
+    /// Writes the next piece.
+    fn write(&mut self, place: Place) {
+        let output =
+            Output { worker: &self.worker, generation: &self.generation, selection: &self.selection, here: &self.here };
+        let mut text = String::new();
+        self.work = output.write(place, &mut text).map_or(Work::Written, Work::Writing);
+        self.written.extend_from_slice(&config::text::to_bytes(&text));
+    }
+}

@@ -1,0 +1,240 @@
+//! The text of the metrics, piece by piece (Prometheus text format 0.0.4). Owns the place that an answer has come to. Must never
+//! visit more than a bounded number of objects a piece.
+
+use std::fmt::Write as _;
+
+use engine::generation::Generation;
+use engine::worker::Worker;
+use policy::program::Proxy;
+
+use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
+use super::sample::{Samples, escape, number};
+use super::selection::{SCOPES, Scope, Selection};
+use crate::field::Value;
+use crate::statistics::process::{ProcessInfo, ROWS};
+use crate::statistics::{B, Column, F, Kind, L, MODULES, NAME_SERVER_COUNTS, Object, S, columns};
+
+/// Objects that are visited for one piece.
+const PIECE: usize = 64;
+
+/// Where an answer has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// In [`SCOPES`].
+    scope: usize,
+    metric: usize,
+    /// A proxy, or a section of name servers.
+    group: usize,
+    /// One of its objects, a table, or a name server.
+    object: usize,
+    /// The metric whose first lines are written.
+    begun: Option<&'static str>,
+}
+
+impl Place {
+    fn next_scope(self) -> Self {
+        Self { scope: self.scope + 1, ..Self::default() }
+    }
+
+    fn next_metric(self) -> Self {
+        Self { metric: self.metric + 1, group: 0, object: 0, ..self }
+    }
+}
+
+/// What an answer is made of.
+pub(super) struct Output<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) generation: &'a Generation,
+    pub(super) selection: &'a Selection,
+    /// Tasks and bytes of buffers, by worker.
+    pub(super) here: &'a [(u64, u64)],
+}
+
+/// A metric of an object: one of the table, or a counter of a protocol.
+#[derive(Clone, Copy)]
+enum Row {
+    Own(&'static Metric),
+    Module,
+}
+
+impl Output<'_> {
+    /// Writes what is at `place`. Returns the next place; `None`: that was the last.
+    pub(super) fn write(&self, place: Place, out: &mut String) -> Option<Place> {
+        let (scope, name) = SCOPES.get(place.scope)?;
+        if !self.selection.has(place.scope) {
+            return Some(place.next_scope());
+        }
+        Some(match scope {
+            Scope::Global => {
+                self.process(out);
+                place.next_scope()
+            }
+            Scope::Frontend => self.objects(place, (name, F), out),
+            Scope::Listener => self.objects(place, (name, L), out),
+            Scope::Backend => self.objects(place, (name, B), out),
+            Scope::Server => self.objects(place, (name, S), out),
+            Scope::StickTable => self.tables(place, out),
+            Scope::Resolver => self.resolvers(place, out),
+        })
+    }
+
+    fn process(&self, out: &mut String) {
+        let info = ProcessInfo::gather((self.worker, &self.generation.program), self.here, false);
+        let description = info.description().filter(|_| self.selection.descriptions);
+        for metric in PROCESS {
+            let name = format!("haproxy_process_{}", metric.name);
+            let row = ROWS.iter().find(|row| row.field.name == metric.value).filter(|_| self.selection.wants(&name));
+            let Some((row, value)) = row.map(|row| (row, (row.value)(&info))) else { continue };
+            if value == Value::None {
+                continue;
+            }
+            begin(out, &name, metric.kind, row.field.doc);
+            let text = if let Value::Text(text) = &value { Some((metric.label, text.as_str())) } else { None };
+            let described = description.map(|text| ("desc", text)).filter(|_| metric.label != "desc");
+            let labels: Vec<(&str, &str)> = text.into_iter().chain(described).collect();
+            let shown = if text.is_some() { "1".to_owned() } else { number(&value) };
+            let _ = writeln!(out, "{name}{} {shown}", Labels(&labels));
+        }
+    }
+
+    /// The metric at a place, with its name and its column; `None`: there is none.
+    fn metric(&self, place: Place) -> Option<(Row, &'static str, &'static Column)> {
+        if let Some(metric) = METRICS.get(place.metric) {
+            let column = columns().find(|column| column.field.name == metric.column)?;
+            return Some((Row::Own(metric), metric.name, column));
+        }
+        let column = MODULES.get(place.metric - METRICS.len()).filter(|_| self.selection.extra)?;
+        Some((Row::Module, column.field.name, column))
+    }
+
+    fn objects(&self, place: Place, (scope, kinds): (&str, u8), out: &mut String) -> Place {
+        let Some((row, name, column)) = self.metric(place) else { return place.next_scope() };
+        let of = if let Row::Own(metric) = row { metric.kinds } else { u8::MAX };
+        let whole = format!("haproxy_{scope}_{name}");
+        if column.at.any() & of & kinds == 0 || !self.selection.wants(&whole) {
+            return place.next_metric();
+        }
+        let proxies = &self.generation.program.proxies;
+        let mut place = place;
+        for _ in 0..PIECE {
+            if place.group >= proxies.places() {
+                return place.next_metric();
+            }
+            let proxy = proxies.get(place.group).filter(|proxy| proxies.is_present(place.group) && !proxy.disabled);
+            let Some((proxy, kind)) = proxy.and_then(|proxy| Some((proxy, find(proxy, kinds, place.object)?))) else {
+                (place.group, place.object) = (place.group + 1, 0);
+                continue;
+            };
+            place.object += 1;
+            let Some(kind) = kind else { continue };
+            let object = Object::new(self.worker, &self.generation.program, (proxy, kind), false);
+            if self.selection.no_maint && object.is_in_maintenance() {
+                continue;
+            }
+            let samples = Samples { object: &object, column, name: &whole, descriptions: self.selection.descriptions };
+            let before = out.len();
+            if place.begun != Some(name) {
+                let (kind, help) = match row {
+                    Row::Own(metric) => (metric.kind, metric.help.unwrap_or(column.field.doc)),
+                    Row::Module => (Type::Counter, column.field.doc),
+                };
+                begin(out, &whole, kind, help);
+            }
+            let written = match row {
+                Row::Own(metric) => samples.write(metric.shape, out),
+                Row::Module => samples.write_module(out),
+            };
+            if written {
+                place.begun = Some(name);
+            } else {
+                out.truncate(before);
+            }
+            // These look at every server of the backend.
+            if matches!(row, Row::Own(Metric { shape: Shape::Servers | Shape::Results, .. })) {
+                break;
+            }
+        }
+        place
+    }
+
+    fn tables(&self, place: Place, out: &mut String) -> Place {
+        let Some((name, help)) = TABLES.get(place.metric) else { return place.next_scope() };
+        let whole = format!("haproxy_sticktable_{name}");
+        if !self.selection.wants(&whole) {
+            return place.next_metric();
+        }
+        // The last one that is declared comes first, as in HAProxy.
+        let mut tables = self.worker.process.live.tables.iter().rev().skip(place.object);
+        for table in tables.by_ref().take(PIECE) {
+            if place.object == 0 && out.is_empty() {
+                begin(out, &whole, Type::Gauge, help);
+            }
+            let value = match place.metric {
+                0 => table.plan.size,
+                1 => table.used(),
+                _ => table.last_update(),
+            };
+            let labels = [("name", &*table.plan.name), ("type", table.plan.key.name())];
+            let _ = writeln!(out, "{whole}{} {value}", Labels(&labels));
+        }
+        if tables.next().is_some() { Place { object: place.object + PIECE, ..place } } else { place.next_metric() }
+    }
+
+    fn resolvers(&self, place: Place, out: &mut String) -> Place {
+        let first = self.worker.process.resolving.counts.iter().flatten().next();
+        let Some((key, ..)) = first.and_then(|counts| counts.rows().into_iter().nth(place.metric)) else {
+            return place.next_scope();
+        };
+        let whole = format!("haproxy_resolver_{key}");
+        if !self.selection.wants(&whole) {
+            return place.next_metric();
+        }
+        let sections = self.generation.program.resolvers.iter().zip(&self.worker.process.resolving.counts);
+        let Some((section, counts)) = sections.into_iter().nth(place.group) else { return place.next_metric() };
+        if place.group == 0 {
+            begin(out, &whole, Type::Gauge, NAME_SERVER_COUNTS[place.metric]);
+        }
+        for (nameserver, counts) in section.nameservers.iter().zip(counts) {
+            let labels = [("resolver", &*section.name), ("nameserver", &*nameserver.name)];
+            let value = counts.rows()[place.metric].2.value();
+            let _ = writeln!(out, "{whole}{} {value}", Labels(&labels));
+        }
+        Place { group: place.group + 1, ..place }
+    }
+}
+
+/// The object of a proxy at a place; `Some(None)`: it was removed; `None`: all places are before.
+fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
+    match kinds {
+        F => proxy.frontend.as_ref().filter(|_| place == 0).map(|_| Some(Kind::Frontend)),
+        B => proxy.backend.as_ref().filter(|_| place == 0).map(|_| Some(Kind::Backend)),
+        L => {
+            let front = proxy.frontend.as_ref().filter(|front| front.reception.socket_stats)?;
+            front.binds.get(place).map(|bind| Some(Kind::Listener(bind)))
+        }
+        _ => {
+            let servers = &proxy.backend.as_ref()?.servers;
+            let server = servers.get(place)?;
+            Some(servers.is_present(place).then_some(Kind::Server(server)))
+        }
+    }
+}
+
+/// The lines before the samples of a metric.
+fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
+}
+
+/// Labels in braces; nothing where there are none.
+pub(super) struct Labels<'a>(pub(super) &'a [(&'a str, &'a str)]);
+
+impl std::fmt::Display for Labels<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            write!(out, "{}{name}=\"", if at == 0 { '{' } else { ',' })?;
+            escape(out, value)?;
+            out.write_char('"')?;
+        }
+        if self.0.is_empty() { Ok(()) } else { out.write_char('}') }
+    }
+}

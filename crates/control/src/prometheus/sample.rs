@@ -1,0 +1,269 @@
+//! The samples of one metric for one object: labels and values. Must never choose a metric.
+
+use std::fmt::{self, Write};
+
+use live::Checker;
+use live::health::CheckStatus;
+
+use super::metric::{Check, Shape};
+use super::output::Labels;
+use crate::field::Value;
+use crate::statistics::{Column, Kind, Object};
+
+/// The states of a server (`state`).
+const SERVER: &[&str] = &["DOWN", "UP", "MAINT", "DRAIN", "NOLB"];
+/// The states of a frontend or a backend.
+const PROXY: &[&str] = &["DOWN", "UP"];
+/// The states of a listener.
+const LISTENER: &[&str] = &["WAITING", "OPEN", "FULL"];
+
+/// The results of a check that have a sample.
+const RESULTS: [CheckStatus; 16] = [
+    CheckStatus::Analyzed,
+    CheckStatus::SocketError,
+    CheckStatus::L4Ok,
+    CheckStatus::L4Timeout,
+    CheckStatus::L4Connection,
+    CheckStatus::L6Ok,
+    CheckStatus::L6Timeout,
+    CheckStatus::L6Response,
+    CheckStatus::L7Timeout,
+    CheckStatus::L7Response,
+    CheckStatus::L7Ok,
+    CheckStatus::L7Conditional,
+    CheckStatus::L7Status,
+    CheckStatus::ProgramError,
+    CheckStatus::ProgramTimeout,
+    CheckStatus::ProgramOk,
+];
+
+impl Check {
+    const fn checker(self) -> Checker {
+        match self {
+            Self::Health => Checker::Health,
+            Self::Agent => Checker::Agent,
+        }
+    }
+}
+
+/// One metric of one object.
+pub(super) struct Samples<'a> {
+    pub(super) object: &'a Object<'a>,
+    pub(super) column: &'a Column,
+    /// The whole name of the metric.
+    pub(super) name: &'a str,
+    /// The description of the section is a label.
+    pub(super) descriptions: bool,
+}
+
+impl Samples<'_> {
+    /// Writes them. False: the object has none.
+    pub(super) fn write(&self, shape: Shape, out: &mut String) -> bool {
+        match shape {
+            Shape::Http if !self.object.is_http() => return false,
+            Shape::Number | Shape::Http => self.sample(out, None, &number(&self.column.of(self.object))),
+            Shape::Class(code) => {
+                if !self.object.is_http() {
+                    return false;
+                }
+                self.sample(out, Some(("code", code)), &number(&self.column.of(self.object)));
+            }
+            Shape::Seconds => self.sample(out, None, &seconds(whole(&self.column.of(self.object)))),
+            Shape::Code(check) => {
+                if self.result(check).is_none() {
+                    return false;
+                }
+                self.sample(out, None, &whole(&self.column.of(self.object)).to_string());
+            }
+            Shape::Duration(check) => {
+                let health = self.object.checks(check.checker());
+                let Some(last) = health.as_ref().map(|health| health.last()).filter(|last| has_ended(last.status))
+                else {
+                    return false;
+                };
+                self.sample(out, None, &seconds(u64::try_from(last.took.as_millis()).unwrap_or(u64::MAX)));
+            }
+            Shape::Status => self.status(out),
+            Shape::Result(check) => {
+                let Some(result) = self.result(check) else { return false };
+                RESULTS.iter().for_each(|one| self.count(out, one.name(), u64::from(*one == result)));
+            }
+            Shape::Servers => return self.servers(out),
+            Shape::Results => return self.results(out),
+        }
+        true
+    }
+
+    /// Writes a counter of a protocol. False: the object has none.
+    pub(super) fn write_module(&self, out: &mut String) -> bool {
+        let value = self.column.of(self.object);
+        if value == Value::None {
+            return false;
+        }
+        let module = self.column.field.name.split('_').next().unwrap_or_default();
+        self.labelled(out, Some(module), None, &number(&value));
+        true
+    }
+
+    /// How the last check of a server ended, if it counts at the moment.
+    fn result(&self, check: Check) -> Option<CheckStatus> {
+        let health = self.object.checks(check.checker()).filter(|health| health.is_enabled())?;
+        let hidden = check == Check::Health && self.object.is_in_maintenance();
+        (!hidden).then(|| health.last().status)
+    }
+
+    fn status(&self, out: &mut String) {
+        let status = self.object.status();
+        let (states, state) = match self.object.kind {
+            Kind::Listener(_) => (LISTENER, &*status),
+            // A frontend that is paused goes on afterwards.
+            Kind::Frontend => (PROXY, if status == "STOP" { "DOWN" } else { "UP" }),
+            Kind::Backend => (PROXY, if status.starts_with("UP") { "UP" } else { "DOWN" }),
+            Kind::Server(_) => (SERVER, state_of(&status)),
+        };
+        states.iter().for_each(|one| self.count(out, one, u64::from(*one == state)));
+    }
+
+    fn servers(&self, out: &mut String) -> bool {
+        let states: Vec<String> = self.object.servers_of_backend().map(|server| server.status()).collect();
+        for state in SERVER {
+            let count = states.iter().filter(|one| state_of(one) == *state).count();
+            self.count_if(!states.is_empty(), out, state, count as u64);
+        }
+        !states.is_empty()
+    }
+
+    fn results(&self, out: &mut String) -> bool {
+        let servers: Vec<Option<CheckStatus>> = self
+            .object
+            .servers_of_backend()
+            .map(|server| Samples { object: &server, ..*self }.result(Check::Health))
+            .collect();
+        for result in RESULTS {
+            let count = servers.iter().filter(|one| **one == Some(result)).count();
+            self.count_if(!servers.is_empty(), out, result.name(), count as u64);
+        }
+        !servers.is_empty()
+    }
+
+    fn count_if(&self, has: bool, out: &mut String, state: &str, count: u64) {
+        if has {
+            self.count(out, state, count);
+        }
+    }
+
+    fn count(&self, out: &mut String, state: &str, count: u64) {
+        self.sample(out, Some(("state", state)), &count.to_string());
+    }
+
+    fn sample(&self, out: &mut String, more: Option<(&str, &str)>, value: &str) {
+        self.labelled(out, None, more, value);
+    }
+
+    fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &str) {
+        let name = self.object.name();
+        let own = match self.object.kind {
+            Kind::Frontend | Kind::Backend => None,
+            Kind::Listener(_) => Some(("listener", &*name)),
+            Kind::Server(_) => Some(("server", &*name)),
+        };
+        let module = module.map(|module| ("mod", module));
+        let (before, after) = if own.is_none() { (module, None) } else { (None, module) };
+        let description = self.object.proxy.description.as_deref().filter(|_| self.descriptions);
+        let description = description.map(|text| ("desc", text));
+        let proxy = ("proxy", &*self.object.proxy.name);
+        let labels: Vec<(&str, &str)> =
+            [Some(proxy), before, description, own, after, more].into_iter().flatten().collect();
+        let _ = writeln!(out, "{}{} {value}", self.name, Labels(&labels));
+    }
+}
+
+/// Whether there was a check.
+fn has_ended(status: CheckStatus) -> bool {
+    !matches!(status, CheckStatus::Unknown | CheckStatus::Initializing)
+}
+
+/// The state that the text of a server's status begins with.
+fn state_of(status: &str) -> &'static str {
+    match status.split([' ', '(']).next() {
+        Some("UP" | "no") => "UP",
+        Some("MAINT") => "MAINT",
+        Some("DRAIN") => "DRAIN",
+        Some("NOLB") => "NOLB",
+        _ => "DOWN",
+    }
+}
+
+/// A value as the text format writes it.
+pub(super) fn number(value: &Value) -> String {
+    match value {
+        Value::None | Value::Text(_) => "NaN".to_owned(),
+        Value::Float(number) => format!("{number:.6}"),
+        value => value.to_string(),
+    }
+}
+
+/// A number that is not negative; 0 for anything else.
+fn whole(value: &Value) -> u64 {
+    match value {
+        Value::U32(number) => u64::from(*number),
+        Value::U64(number) => *number,
+        _ => 0,
+    }
+}
+
+/// Milliseconds as seconds.
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03}000", milliseconds / 1000, milliseconds % 1000)
+}
+
+/// Writes the value of a label: quotes, backslashes and ends of lines are escaped.
+pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
+    for character in text.chars() {
+        match character {
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            other => out.write_char(other)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_the_text_format_has_them() {
+        for (value, wanted) in [
+            (Value::None, "NaN"),
+            (Value::U32(7), "7"),
+            (Value::S32(-1), "-1"),
+            (Value::U64(u64::MAX), "18446744073709551615"),
+            (Value::Float(1.5), "1.500000"),
+        ] {
+            assert_eq!(number(&value), wanted);
+        }
+        assert_eq!((seconds(0), seconds(61_005)), ("0.000000".to_owned(), "61.005000".to_owned()));
+        let labels = [("a", "b \"c\"\\\nd"), ("e", "")];
+        assert_eq!(format!("x{}", Labels(&labels)), "x{a=\"b \\\"c\\\"\\\\\\nd\",e=\"\"}");
+        assert_eq!(Labels(&[]).to_string(), "");
+    }
+
+    #[test]
+    fn the_status_of_a_server_names_its_state() {
+        for (status, state) in [
+            ("UP", "UP"),
+            ("UP 1/3", "UP"),
+            ("no check", "UP"),
+            ("DOWN (agent)", "DOWN"),
+            ("EJECTED", "DOWN"),
+            ("MAINT (via b/s1)", "MAINT"),
+            ("DRAIN (agent)", "DRAIN"),
+            ("NOLB 1/2", "NOLB"),
+        ] {
+            assert_eq!(state_of(status), state, "{status}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a request for the metrics asks for: the parameters behind the question mark of its address, read in their order. Must
+//! never look at a value.
+
+use std::collections::HashMap;
+
+/// A group of metrics that a request can select (`scope`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Global,
+    Frontend,
+    Listener,
+    Backend,
+    Server,
+    StickTable,
+    Resolver,
+}
+
+/// All of them, in the order of the output.
+pub(super) const SCOPES: [(Scope, &str); 7] = [
+    (Scope::Global, "global"),
+    (Scope::Frontend, "frontend"),
+    (Scope::Listener, "listener"),
+    (Scope::Backend, "backend"),
+    (Scope::Server, "server"),
+    (Scope::StickTable, "sticktable"),
+    (Scope::Resolver, "resolver"),
+];
+
+const ALL: u8 = (1 << SCOPES.len()) - 1;
+
+/// The metrics that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// A set of scopes, by their place in [`SCOPES`].
+    scopes: u8,
+    /// What `metrics` says of names; the last word about a name counts. True: include it.
+    names: HashMap<String, bool>,
+    /// A name is included, so others are not.
+    is_explicit: bool,
+    /// `no-maint`: no servers in maintenance.
+    pub(super) no_maint: bool,
+    /// `desc-labels`: the descriptions of sections as labels.
+    pub(super) descriptions: bool,
+    /// `extra-counters`: what protocols count of themselves.
+    pub(super) extra: bool,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self {
+            scopes: ALL,
+            names: HashMap::new(),
+            is_explicit: false,
+            no_maint: false,
+            descriptions: false,
+            extra: false,
+        }
+    }
+}
+
+impl Selection {
+    /// Reads what follows the question mark in a target. `None`: a scope is not known, or a parameter that needs a value has
+    /// none. Unknown parameters are ignored.
+    pub(super) fn read(target: &[u8]) -> Option<Self> {
+        let mut selection = Self::default();
+        let Some(begin) = memchr::memchr(b'?', target) else { return Some(selection) };
+        let query = target[begin + 1..].split(|byte| *byte == b'#').next().unwrap_or_default();
+        let mut chosen = None;
+        for parameter in query.split(|byte| *byte == b'&') {
+            let at = memchr::memchr(b'=', parameter);
+            let name = crate::page::decode(&parameter[..at.unwrap_or(parameter.len())]);
+            let value = at.map(|at| crate::page::decode(&parameter[at + 1..]));
+            match &*name {
+                b"scope" => chosen = Some(scopes(&value?, chosen.unwrap_or(0))?),
+                b"metrics" => selection.names(&String::from_utf8_lossy(&value?)),
+                b"no-maint" => selection.no_maint = true,
+                b"desc-labels" => selection.descriptions = true,
+                b"extra-counters" => selection.extra = true,
+                _ => {}
+            }
+        }
+        selection.scopes = chosen.unwrap_or(ALL);
+        Some(selection)
+    }
+
+    fn names(&mut self, list: &str) {
+        for word in list.split(',') {
+            let (name, include) = word.strip_prefix('-').map_or((word, true), |name| (name, false));
+            if !name.is_empty() {
+                self.names.insert(name.to_owned(), include);
+                self.is_explicit |= include;
+            }
+        }
+    }
+
+    /// Whether the scope at a place of [`SCOPES`] is asked for.
+    pub(super) fn has(&self, place: usize) -> bool {
+        self.scopes & 1 << place != 0
+    }
+
+    /// Whether a metric is asked for, by its whole name.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.names.get(name).copied().unwrap_or(!self.is_explicit)
+    }
+}
+
+/// The scopes after a `scope` parameter; an empty one removes all.
+fn scopes(value: &[u8], before: u8) -> Option<u8> {
+    match value {
+        b"" => Some(0),
+        b"*" => Some(ALL),
+        name => SCOPES.iter().position(|(_, known)| known.as_bytes() == name).map(|at| before | 1 << at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scopes_of(target: &str) -> Option<Vec<&'static str>> {
+        let selection = Selection::read(target.as_bytes())?;
+        Some(SCOPES.iter().enumerate().filter(|(at, _)| selection.has(*at)).map(|(_, (_, name))| *name).collect())
+    }
+
+    #[test]
+    fn scopes_are_read_in_their_order() {
+        let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).collect();
+        for (target, wanted) in [
+            ("/metrics", Some(all.clone())),
+            ("/metrics?", Some(all.clone())),
+            ("/metrics?scope=server", Some(vec!["server"])),
+            ("/metrics?scope=%73erver&scope=global", Some(vec!["global", "server"])),
+            ("/metrics?scope=*&scope=", Some(vec![])),
+            ("/metrics?scope=&scope=global", Some(vec!["global"])),
+            ("/metrics?scope=global&scope=*", Some(all.clone())),
+            ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
+            ("/metrics?SCOPE=global&=x&&", Some(all)),
+            ("/metrics?scope", None),
+            ("/metrics?scope=Global", None),
+            ("/metrics?scope=global;metrics=x", None),
+            ("/metrics?metrics", None),
+        ] {
+            assert_eq!(scopes_of(target), wanted, "{target}");
+        }
+    }
+
+    #[test]
+    fn the_last_word_about_a_metric_counts() {
+        for (query, wanted) in [
+            ("", [true, true]),
+            ("metrics=", [true, true]),
+            ("metrics=a", [true, false]),
+            ("metrics=-a", [false, true]),
+            ("metrics=a,-a", [false, false]),
+            ("metrics=-a,a", [true, false]),
+            ("metrics=,,-,a&metrics=b", [true, true]),
+        ] {
+            let selection = Selection::read(format!("/?{query}").as_bytes()).expect("it is valid");
+            assert_eq!([selection.wants("a"), selection.wants("b")], wanted, "{query}");
+        }
+        let selection = Selection::read(b"/?no-maint=empty&desc-labels&extra-counters=").expect("it is valid");
+        assert!(selection.no_maint && selection.descriptions && selection.extra);
+    }
+}
