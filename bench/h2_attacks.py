@@ -13,14 +13,16 @@ is changed outside of a temporary folder.
 import argparse
 import multiprocessing
 import os
+import re
 import socket
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
-from tls import cpu, free_ports, memory, wait_for
+TICK = os.sysconf("SC_CLK_TCK")
 
 CONFIG = """global
     nbthread 1
@@ -74,6 +76,37 @@ ATTACKS = {
     "windows": flood(frame(8, 0, 0, struct.pack(">I", 1)) + frame(8, 0, 1, struct.pack(">I", 1))),
     "streams without an end": streams(lambda stream: frame(1, 4, stream, POST)),
 }
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def cpu(pid):
+    """Processor time of a process, in seconds (proc(5))."""
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def memory(pid):
+    """Resident memory of a process, in bytes."""
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) * 1024
+
+
+def wait_for(port):
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    sys.exit(f"nothing listens on port {port}")
 
 
 def attack(port, pieces, counted, seconds):

@@ -168,6 +168,49 @@ fn nginx_behind_and_curl_in_front() {
     }
 }
 
+/// A browser loads a page with 40 pictures by TLS: HTTP/2, whichever version the server speaks.
+#[test]
+fn chromium_in_front() {
+    if !is_there("chromium", "--version") {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(program) = build(&folder) else { return };
+    let origin = Origin::start(&program, None);
+    for proto in ["", "proto h2"] {
+        let pictures: String = (0..40).map(|number| format!("<img src=/echo?{number} onerror=seen(this)>")).collect();
+        let page = folder
+            .write("page.html", &format!("<script>n=0;seen=i=>{{n++;document.title=n}}</script>{pictures}<p id=v>"));
+        let sections = format!(
+            "frontend f\n bind 127.0.0.1:[port] ssl crt [pem]\n log stdout format raw daemon\n \
+             log-format \"%[req.ver] %[ssl_fc_alpn] %HU %ST %ts\"\n \
+             http-request return status 200 content-type text/html file {page} if {{ path / }}\n default_backend b\n\
+             backend b\n server s 127.0.0.1:{} {proto}\n",
+            origin.port
+        );
+        let (mut weir, port) = weir(&folder, &sections);
+        let profile = folder.path("profile");
+        let done = run(Command::new("timeout")
+            .args(["100", "chromium", "--headless", "--no-sandbox", "--disable-gpu"])
+            .args([
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--disable-dev-shm-usage",
+                "--ignore-certificate-errors",
+                &format!("--user-data-dir={}", profile.display()),
+                "--dump-dom",
+                &format!("https://127.0.0.1:{port}/"),
+            ]));
+        assert!(done.stdout.contains("<title>40</title>"), "{}{}", done.stdout, done.stderr);
+        for _ in 0..40 {
+            let line = weir.wait_for_line(|line| line.contains("/echo?"));
+            assert!(line.starts_with("2.0 h2 ") && line.trim_end().ends_with(" 200 --"), "{line}");
+        }
+    }
+}
+
 /// Uploads and trailers of nghttp, many requests of h2load.
 #[test]
 fn nghttp_and_h2load() {

@@ -9,6 +9,7 @@ mod origin;
 #[path = "../shared/ports.rs"]
 mod ports;
 mod scenarios;
+mod scripts;
 #[allow(dead_code, reason = "the tests of the program itself use the rest")]
 #[path = "../process/support.rs"]
 mod support;
