@@ -54,6 +54,8 @@ impl Process {
         }
         self.live.names.write().unwrap_or_else(PoisonError::into_inner).extend(next.program.names.clone());
         self.adopting.store(self.workers(), Ordering::Release);
+        let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
+        self.certificates.lock().kept.extend(stored);
         let before = std::mem::replace(&mut *newest, next.into());
         drop(newest);
         drop(before);

@@ -4,21 +4,31 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use expression::key::TokenCertificate;
 use policy::compile::KnownTls;
 use policy::program::Program;
-use tls::certificate::Certificate;
+use tls::certificate::{Certificate, Draft};
 use tls::trust::{TrustFile, Trusted};
 
-/// What is kept beside the programs.
+/// What is done about certificates beside handshakes.
+#[derive(Debug, Default)]
+pub struct Upkeep {
+    /// Those that are obtained.
+    pub acme: crate::acme_state::Registry,
+    /// OCSP answers that are kept fresh.
+    pub ocsp: crate::ocsp_state::Updates,
+}
+
+/// What is kept of certificates beside the programs.
 #[derive(Debug, Default)]
 pub struct Certificates(Mutex<Held>);
 
 /// Under the lock.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The certificate that is to be put in the place of the one of its name.
-    pub change: Option<Arc<Certificate>>,
-    /// Those that were added, or were used before, by name; `None`: nothing was put there yet.
+    /// What is to be put in the place of the certificate of its name.
+    pub change: Option<Draft>,
+    /// Those that a `crt-store` loads, were added, or were used before, by name; `None`: nothing was put there yet.
     pub kept: BTreeMap<String, Option<Arc<Certificate>>>,
     /// The file of authorities that is to be put in the place of the one of its name.
     pub authorities_change: Option<TrustFile>,
@@ -29,6 +39,29 @@ pub struct Held {
 }
 
 impl Held {
+    /// The certificate of that name: the one in use, else one that is kept.
+    pub fn find(&self, program: &Program, name: &str) -> Option<Arc<Certificate>> {
+        used(program).remove(name).or_else(|| self.kept.get(name)?.clone())
+    }
+
+    /// Puts a certificate in the place of the one of its name, wherever that is: in use, kept, or a key of tokens. Returns in
+    /// how many places it is in use.
+    ///
+    /// # Errors
+    /// It cannot stand somewhere; then nothing has changed.
+    pub fn put(&mut self, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+        let places = replace(program, certificate)?;
+        if let Some(kept) = self.kept.get_mut(&*certificate.name) {
+            *kept = Some(Arc::clone(certificate));
+        }
+        let (tokens, name) = (program.keys.tokens(), certificate.name.as_bytes());
+        let keys = TokenCertificate::new(certificate.der(), certificate.private_der());
+        if let Some(keys) = keys.filter(|_| tokens.allows(name)) {
+            tokens.allow(name, keys);
+        }
+        Ok(places)
+    }
+
     /// Keeps what a program uses: a line may use it no more in the next moment.
     pub fn keep(&mut self, program: &Program) {
         self.kept.extend(used(program).into_iter().map(|(name, certificate)| (name, Some(certificate))));
@@ -37,6 +70,12 @@ impl Held {
 }
 
 impl Certificates {
+    /// What a first configuration loads without using it.
+    pub fn of(program: &Program) -> Self {
+        let kept = program.tls.stored.iter().map(|one| (one.name.to_string(), Some(Arc::clone(one))));
+        Self(Mutex::new(Held { kept: kept.collect(), ..Held::default() }))
+    }
+
     /// For one look or one step.
     pub fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -129,7 +168,7 @@ fn exchange<T>(
 ///
 /// # Errors
 /// It cannot stand somewhere; then it stands nowhere.
-pub fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let former = used(program).remove(&*certificate.name);
     exchange(program, (certificate, former.as_ref()), tls::Server::replace, tls::Client::replace)
 }

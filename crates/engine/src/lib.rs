@@ -13,6 +13,8 @@ pub mod handshake;
 pub mod host;
 pub mod http_client;
 pub mod listener;
+pub mod ocsp;
+pub mod ocsp_state;
 pub mod orders;
 pub mod outgoing;
 pub mod peering;
@@ -167,6 +169,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     reversing::start(&worker);
     resolve::start(&worker);
     acme::start(&worker);
+    ocsp::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

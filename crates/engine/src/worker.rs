@@ -66,8 +66,8 @@ pub struct Process {
     pub outbox: Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
-    /// Certificates that are obtained.
-    pub acme: crate::acme_state::Registry,
+    /// Certificates that are obtained, and their OCSP answers.
+    pub upkeep: crate::certificates::Upkeep,
     /// Certificates that were added or are being changed.
     pub certificates: Certificates,
     /// What answers inside the process, by the number that the program refers to.
@@ -120,6 +120,7 @@ impl Process {
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = program.counters(workers);
         let frontends = Frontends::new(program.proxies.len());
+        let certificates = Certificates::of(program);
         Self {
             outgoing: Outgoing::new(program),
             programs: crate::check::Programs::default(),
@@ -134,8 +135,8 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
-            acme: crate::acme_state::Registry::default(),
-            certificates: Certificates::default(),
+            upkeep: crate::certificates::Upkeep::default(),
+            certificates,
             services: Services::default(),
             host: Host::default(),
             stopping: AtomicBool::new(false),

@@ -34,6 +34,7 @@ targets! {
     kept_counts,
     keys,
     log_format,
+    ocsp,
     origin_request,
     patterns,
     peers,

@@ -1,5 +1,9 @@
 //! A certificate with its chain and its key: what is shown to peers. Must never read a file: the caller has read it.
 
+mod draft;
+
+pub use draft::Draft;
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::SignatureAlgorithm;

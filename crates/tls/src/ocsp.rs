@@ -1,5 +1,11 @@
-//! OCSP answers (RFC 6960), which are stapled to certificates: what of them has to be known for that. Must never ask for one,
-//! and never verify who signed it: clients do.
+//! OCSP answers (RFC 6960), which are stapled to certificates: what of them has to be known for that, who has signed them, what
+//! they say. Must never ask for one.
+
+mod signature;
+mod text;
+
+pub use signature::{is_signed_by_issuer, request};
+pub use text::describe;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use x509_parser::asn1_rs::{Any, Class, FromDer, Oid, Tag};
@@ -245,6 +251,23 @@ fn time(der: &[u8]) -> Result<i64, Refused> {
     ASN1Time::from_der(der).map(|(_, time)| time.timestamp()).map_err(|_| Refused::Unreadable)
 }
 
+/// Why there is no answer in a response (RFC 6960, section 4.2.1), as OpenSSL calls it: its number and its name. `None`: there is
+/// one, or the response cannot be read.
+pub fn failure(der: &[u8]) -> Option<(u8, &'static str)> {
+    let (mut response, _) = sequence(der).ok()?;
+    let [status] = *response.next(Class::Universal, 10).ok()? else { return None };
+    let name = match status {
+        0 => return None,
+        1 => "malformedrequest",
+        2 => "internalerror",
+        3 => "trylater",
+        5 => "sigrequired",
+        6 => "unauthorized",
+        _ => "(UNKNOWN)",
+    };
+    Some((status, name))
+}
+
 /// The place in the web where the issuer of a certificate answers (RFC 5280, section 4.2.2.1). `None`: it names none.
 pub fn responder(certificate: &[u8]) -> Option<String> {
     use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -303,6 +326,12 @@ mod tests {
         assert_eq!(Answer::read(GOOD, &id, good.this_update - 301), Err(Refused::Outdated));
         let other = CertId { serial: [1].into(), ..id };
         assert_eq!(Answer::read(GOOD, &other, now), Err(Refused::OtherCertificate));
+    }
+
+    #[test]
+    fn failures_are_named() {
+        assert_eq!(failure(b"\x30\x03\x0a\x01\x06"), Some((6, "unauthorized")));
+        assert_eq!((failure(GOOD), failure(b"")), (None, None));
     }
 
     #[test]

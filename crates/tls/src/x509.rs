@@ -265,7 +265,7 @@ pub fn rfc2253(der: &[u8], of: Part) -> Option<Vec<u8>> {
 }
 
 /// The short names of OpenSSL for what stands in names.
-fn short_name(number: &str) -> Option<&'static str> {
+pub(crate) fn short_name(number: &str) -> Option<&'static str> {
     const NAMES: &[(&str, &str)] = &[
         ("2.5.4.3", "CN"),
         ("2.5.4.4", "SN"),

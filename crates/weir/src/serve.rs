@@ -100,7 +100,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
     control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
     if let Some(folder) = service.acme_folder {
-        shared.acme.keep_in(folder);
+        shared.upkeep.acme.keep_in(folder);
     }
     let shared = Arc::new(shared);
     shared.know_sockets(Sockets::of(

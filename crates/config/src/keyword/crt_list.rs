@@ -3,7 +3,7 @@
 //! a file.
 
 use crate::document::Word;
-use crate::keyword::load_options::{self, Problem};
+use crate::keyword::load_options;
 use crate::keyword::tls;
 use crate::span::{Span, Spanned};
 use crate::spec::{BindTlsSpec, LoadSpec, UsedCertificateSpec, VerifyClients};
@@ -196,22 +196,14 @@ impl From<tls::Problem> for Fault {
     }
 }
 
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Self {
-        match problem {
-            Problem::BadValue(span, message) => Self::BadValue(span, message),
-            Problem::NotYet(span, name) => Self::NotYet(span, name),
-        }
-    }
-}
-
 fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
     let mut at = 0;
     while let Some(keyword) = words.get(at) {
         let (name, value) = (keyword.text.as_str(), words.get(at + 1));
         let is_load = load_options::is_option(name) && !VALUED.contains(&name);
         if is_load {
-            load_options::read(&mut line.load, keyword, value)?;
+            load_options::read(&mut line.load, keyword, value)
+                .map_err(|(span, message)| Fault::BadValue(span, message))?;
             at += 2;
             continue;
         }
@@ -293,7 +285,6 @@ mod tests {
             ),
             ("a.pem [ktls on]", "parsing [list:1]: 'ktls' is not supported yet by Weir"),
             ("a.pem [alpn]", "parsing [list:1]: ssl args out of '[]' for alpn"),
-            ("a.pem [jwt on]", "parsing [list:1]: 'jwt' is not supported yet by Weir"),
             (
                 "a.pem [ocsp-update maybe]",
                 "parsing [list:1] : cannot parse 'ocsp-update' value 'maybe', 'on' or 'off' is expected.",

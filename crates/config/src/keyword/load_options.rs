@@ -5,13 +5,8 @@ use crate::document::Word;
 use crate::span::{Span, Spanned};
 use crate::spec::LoadSpec;
 
-/// What is wrong with an option.
-pub(crate) enum Problem {
-    /// A value; where the line stands is said in front of the sentence.
-    BadValue(Span, String),
-    /// HAProxy has it, Weir does not yet.
-    NotYet(Span, String),
-}
+/// A value that is wrong, and why; where the line stands is said in front of the sentence.
+pub(crate) type Problem = (Span, String);
 
 /// The options, each with one argument.
 const NAMES: [&str; 15] = [
@@ -31,10 +26,6 @@ const NAMES: [&str; 15] = [
     "ocsp-update",
     "sctl",
 ];
-
-/// Options that are read and kept, and have no effect yet. `on` and `off` among them have none where they are off.
-const NOT_YET: [&str; 9] =
-    ["acme", "bits", "curves", "domains", "generate-dummy", "ips", "jwt", "keytype", "ocsp-update"];
 
 /// Whether a word is such an option.
 pub(crate) fn is_option(name: &str) -> bool {
@@ -64,9 +55,9 @@ pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) ->
         "domains" => load.domains = list(),
         "ips" => load.ips = list(),
         "bits" => {
-            let number = text.parse().map_err(|_| {
-                Problem::BadValue(span, format!("cannot parse 'bits' value '{text}', an integer is expected."))
-            })?;
+            let number = text
+                .parse()
+                .map_err(|_| (span, format!("cannot parse 'bits' value '{text}', an integer is expected.")))?;
             load.bits = Some(Spanned::new(number, span));
         }
         name => {
@@ -75,7 +66,7 @@ pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) ->
                 "off" => false,
                 _ => {
                     let message = format!("cannot parse '{name}' value '{text}', 'on' or 'off' is expected.");
-                    return Err(Problem::BadValue(span, message));
+                    return Err((span, message));
                 }
             };
             match name {
@@ -84,9 +75,6 @@ pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) ->
                 _ => load.generate_dummy = Some(is_on),
             }
         }
-    }
-    if NOT_YET.contains(&name) && text != "off" {
-        return Err(Problem::NotYet(keyword.span, name.to_owned()));
     }
     Ok(())
 }

@@ -61,8 +61,13 @@ pub struct LoadSpec {
 impl LoadSpec {
     /// Whether anything is defined beside the certificate's file.
     pub fn has_options(&self) -> bool {
-        let files = [&self.key, &self.ocsp, &self.issuer, &self.sctl];
-        files.into_iter().any(Option::is_some) || self.ocsp_update.is_some()
+        let words = [&self.key, &self.ocsp, &self.issuer, &self.sctl, &self.acme, &self.keytype, &self.curves];
+        let switches = [self.ocsp_update, self.jwt, self.generate_dummy];
+        words.into_iter().any(Option::is_some)
+            || switches.into_iter().any(|switch| switch.is_some())
+            || self.bits.is_some()
+            || !self.domains.is_empty()
+            || !self.ips.is_empty()
     }
 }
 

@@ -94,7 +94,8 @@ pub use stats_page::StatsPageSpec;
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
 pub use tls::{
-    BindTlsSpec, GlobalTlsSpec, ServerTlsSpec, TlsDefaults, TlsSpec, TlsVersion, TlsVersionsSpec, VerifyClients,
+    BindTlsSpec, GlobalOcspSpec, GlobalTlsSpec, ServerTlsSpec, TlsDefaults, TlsSpec, TlsVersion, TlsVersionsSpec,
+    VerifyClients,
 };
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};

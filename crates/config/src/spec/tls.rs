@@ -1,6 +1,6 @@
 //! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
 
-use super::{CertificateSource, ExtraFilesSpec, GlobalAcmeSpec};
+use super::{AddressSpec, CertificateSource, ExtraFilesSpec, GlobalAcmeSpec};
 use crate::span::{Span, Spanned};
 
 /// Versions of TLS and its forerunner.
@@ -174,6 +174,8 @@ pub struct GlobalTlsSpec {
     pub history: Vec<Spanned<TlsDefaults>>,
     /// ACME.
     pub acme: GlobalAcmeSpec,
+    /// Updates of OCSP answers.
+    pub ocsp: GlobalOcspSpec,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
     /// `tune.ssl.keylog`.
@@ -202,6 +204,27 @@ pub struct GlobalTlsSpec {
     pub without_compression: bool,
     /// `maxsslconn`; 0: no limit.
     pub max_connections: u32,
+}
+
+/// `ocsp-update.*`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GlobalOcspSpec {
+    /// `ocsp-update.mode on`.
+    pub is_usual: bool,
+    /// `ocsp-update.disable on`.
+    pub is_disabled: bool,
+    /// `ocsp-update.mindelay`, in seconds.
+    pub least: u32,
+    /// `ocsp-update.maxdelay`, in seconds.
+    pub most: u32,
+    /// `ocsp-update.httpproxy`.
+    pub proxy: Option<Spanned<AddressSpec>>,
+}
+
+impl Default for GlobalOcspSpec {
+    fn default() -> Self {
+        Self { is_usual: false, is_disabled: false, least: 300, most: 3_600, proxy: None }
+    }
 }
 
 /// What `ssl-default-*` say from a line on.

@@ -105,7 +105,7 @@ pub fn used(lines: &[UsedCertificateSpec], out: &mut String) {
 /// What the `global` section says about all lines.
 pub fn global(tls: &GlobalTlsSpec, out: &mut String) {
     changed!(out, tls, GlobalTlsSpec::default(), GlobalTlsSpec {
-        crt_base, ca_base, key_base, acme, trusts_servers, keylog, lifetime, cache_size, capture_size, extra_files, skips_self_issued,
+        crt_base, ca_base, key_base, acme, ocsp, trusts_servers, keylog, lifetime, cache_size, capture_size, extra_files, skips_self_issued,
         passphrase_command, generated_cache, key_updates, record_limit, without_compression, max_connections,
     } but { binds, servers, history, issuers_chain });
     field(out, "issuers_chain", &tls.issuers_chain.as_ref().map(|path| path.value.as_str()), &None);

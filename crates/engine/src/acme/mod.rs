@@ -15,7 +15,6 @@ use policy::program::AcmeCertificate;
 use tls::x509;
 
 use crate::acme_state::State;
-use crate::certificates::used;
 use crate::worker::Worker;
 
 /// Between two looks at all certificates.
@@ -35,21 +34,20 @@ fn say(worker: &Worker, level: LogLevel, name: &str, text: &str) {
 
 /// Renews certificates when they are due or ordered, until the process stops.
 async fn schedule(worker: Rc<Worker>) {
-    let registry = &worker.process.acme;
+    let registry = &worker.process.upkeep.acme;
     // Certificates of many hosts that were started at the same time are not due at the same time.
     let jitter = rt::random();
     loop {
         let generation = worker.generation();
         let acme = &generation.program.acme;
-        let certificates = used(&generation.program);
         let mut next = LOOK;
         for own in &acme.certificates {
-            let der = certificates.get(&*own.name).map(|certificate| certificate.der());
+            let certificate = worker.process.certificates.lock().find(&generation.program, &own.name);
             let standing = registry.standing(&own.name);
             if standing.state == State::Running {
                 continue;
             }
-            let due = der.and_then(|der| due(own, der, jitter));
+            let due = certificate.and_then(|certificate| due(own, certificate.der(), jitter));
             registry.set_due(&own.name, due.filter(|_| acme.schedules));
             let left = match due {
                 _ if standing.is_ordered => Duration::ZERO,
@@ -73,7 +71,7 @@ async fn schedule(worker: Rc<Worker>) {
 /// Starts to obtain a certificate.
 fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
     let (worker, own) = (Rc::clone(worker), own.clone());
-    worker.process.acme.begin(&own.name);
+    worker.process.upkeep.acme.begin(&own.name);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
         say(&worker, LogLevel::Notice, &own.name, "Starting update of the certificate.");
         let outcome = order::obtain(&worker, &own).await;
@@ -85,7 +83,7 @@ fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
                 worker.process.host.say(Severity::Warning, &format!("acme: {}: {text}", own.name));
             }
         }
-        worker.process.acme.end(&own.name, outcome.is_ok(), rt::now());
+        worker.process.upkeep.acme.end(&own.name, outcome.is_ok(), rt::now());
     });
 }
 

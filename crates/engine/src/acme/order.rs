@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use policy::program::{AcmeCertificate, AcmeSection};
 use tls::account::base64url;
-use tls::certificate::Certificate;
+use tls::certificate::Draft;
 use tls::issue::Key;
 use wire::acme::{self, Authorization, Order, Status};
 
 use super::dialogue::{Dialogue, Reason, retry_after};
 use super::proof::{Proofs, ready};
-use crate::certificates::{replace, used};
 use crate::worker::Worker;
 
 /// Looks at something that the server is at work on.
@@ -134,7 +133,7 @@ async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: 
 
 /// The key of the new certificate; a fresh one is made by a thread that may take its time.
 async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<Key, Reason> {
-    let former = used(&worker.generation().program).remove(&*own.name);
+    let former = worker.process.certificates.lock().find(&worker.generation().program, &own.name);
     if let Some(former) = former.filter(|_| section.reuses_key) {
         return Key::of(&former);
     }
@@ -144,17 +143,22 @@ async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) 
 
 /// Puts the certificate in the place of the former one, as `commit ssl cert` does.
 fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
-    let certificate = Certificate::read(&own.name, text, None).map_err(|error| error.sentence(&own.name))?;
+    let program = Arc::clone(&worker.generation().program);
+    let mut held = worker.process.certificates.lock();
+    // What the former one is for, the next one is for as well.
+    let mut draft = held.find(&program, &own.name).map_or_else(|| Draft::empty(&own.name), |former| Draft::of(&former));
+    let made = draft.set_text(text).and_then(|()| draft.finish(rt::wall().seconds));
+    let (certificate, _) = made.map_err(|error| error.sentence(&own.name))?;
     let mut wanted = own.domains.iter();
     if let Some(domain) = wanted.find(|domain| !certificate.names.contains(domain)) {
         return Err(format!("the certificate is not for '{domain}'"));
     }
-    replace(&worker.generation().program, &Arc::new(certificate)).map(drop)
+    held.put(&program, &Arc::new(certificate)).map(drop)
 }
 
 /// Writes a certificate that Weir keeps itself.
 async fn keep(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
-    let (Some(kept), Some(folder)) = (&own.kept, worker.process.acme.folder()) else { return Ok(()) };
+    let (Some(kept), Some(folder)) = (&own.kept, worker.process.upkeep.acme.folder()) else { return Ok(()) };
     let (file, folder) = (kept.file.to_string(), Arc::clone(folder));
     let written = worker.process.helpers.run(move || folder.write(&file, &text, (None, None))).await;
     let written = written.ok_or("no thread to write the certificate")?;

@@ -64,7 +64,7 @@ impl<'a> Proofs<'a> {
             }
             Challenge::OwnHttp01 => {
                 self.offered.push(token.to_owned());
-                self.worker.process.acme.add_token(token, &authorization);
+                self.worker.process.upkeep.acme.add_token(token, &authorization);
             }
             Challenge::TlsAlpn01 => {
                 let certificate = Arc::new(proof(name, &sha256(authorization.as_bytes()))?);
@@ -120,7 +120,7 @@ impl Drop for Proofs<'_> {
                         self.with_map(map, |change| change.remove(Which::Key(offered.as_bytes()), &mut Vec::new()));
                     }
                 }
-                Challenge::OwnHttp01 => self.worker.process.acme.remove_token(offered),
+                Challenge::OwnHttp01 => self.worker.process.upkeep.acme.remove_token(offered),
                 Challenge::TlsAlpn01 => {
                     // Nothing is made where something is taken away.
                     let _ = offer_proof(&self.worker.generation().program, offered, None);
@@ -147,7 +147,7 @@ pub(super) async fn ready(
         return Ok(());
     }
     if section.ready.cli {
-        proofs.worker.process.acme.records(&own.name, names).await;
+        proofs.worker.process.upkeep.acme.records(&own.name, names).await;
     }
     if section.ready.delay {
         rt::sleep(section.dns_delay).await;

@@ -266,7 +266,7 @@ const PROOFS: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The answer to a server that looks for a proof of a certificate that Weir keeps itself.
 fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>> {
-    let acme = &session.worker.process.acme;
+    let acme = &session.worker.process.upkeep.acme;
     if !acme.is_asked() {
         return None;
     }

@@ -261,7 +261,7 @@ fn certificates_are_allowed_for_tokens() {
             answer.split_once("\r\n\r\n").unwrap().1.to_owned()
         };
         const UNKNOWN: &str = "Can't display the certificate: Not found or the certificate is a bundle!\n\n";
-        assert_eq!(verified("a.pem").await, "-5");
+        assert_eq!((verified("a.pem").await, verified("b.pem").await), ("-7".to_owned(), "-5".to_owned()));
         assert_eq!(ask("add ssl jwt b.pem").await, UNKNOWN);
         order("add ssl jwt a.pem").await;
         assert_eq!(ask("show ssl jwt").await, "# filename\na.pem\n\n");

@@ -3,27 +3,121 @@
 
 use super::Compiler;
 use super::tls::located;
-use crate::program::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept};
-use config::diagnostic::{Diagnostic, Form};
+use crate::program::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept, OcspUpdates};
+use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{
-    AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, AddressSpec, GlobalSpec, GlobalTlsSpec, Mode, PortSpec, ProxySpec,
-    Spec,
+    AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, AddressSpec, GlobalSpec, GlobalTlsSpec, HostSpec, LoadSpec, Mode,
+    PortSpec, ProxySpec, Spec,
 };
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::account::{AccountKey, Binding, MacAlgorithm};
-use tls::certificate::Certificate;
+use tls::certificate::{Certificate, Usage};
 use tls::issue::{Key, KeyKind};
 
 /// The section that `bind ... acme` uses.
 const OWN: &str = "default";
 /// The server that it asks unless the section is written.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// The port of HTTP.
+const HTTP: u16 = 80;
 /// Where its certificates are kept unless `acme.state-dir` is written.
 const FOLDER: &str = "/var/lib/weir/acme";
 
+/// A certificate, and the section that a line names for it; `None`: the one of `bind ... acme`.
+pub(super) type Asked = (AcmeCertificate, Option<Spanned<String>>);
+
 impl Compiler<'_> {
+    /// A certificate of the storage that is obtained, where its line says so.
+    pub(super) fn asked(&mut self, certificate: &Certificate, load: &LoadSpec) {
+        let Some(section) = &load.acme else { return };
+        if self.acme.iter().any(|(other, _)| other.name == certificate.name) {
+            return;
+        }
+        let mut domains: Vec<Box<str>> = load.domains.iter().map(|name| name.to_ascii_lowercase().into()).collect();
+        let ips: Vec<_> = load.ips.iter().filter_map(|ip| ip.parse().ok()).collect();
+        if ips.len() < load.ips.len() {
+            let message = format!("'ips' : invalid address in '{}'.", load.ips.join(","));
+            self.alert(load.span, Form::Parsing, message);
+        }
+        if domains.is_empty() && ips.is_empty() {
+            domains.clone_from(&certificate.names);
+        }
+        let asked = AcmeCertificate { name: certificate.name.clone(), section: 0, domains, ips, kept: None };
+        self.acme.push((asked, Some(section.clone())));
+    }
+
+    /// The certificate of a `load` line whose file is not there: a temporary one until it is obtained (`acme`), or for good
+    /// (`generate-dummy`). `None`: the line asks for neither; `Some(None)`: what is wrong has been told.
+    #[expect(clippy::option_option, reason = "nothing to make is no failure")]
+    pub(super) fn stand_in(
+        &mut self,
+        (name, file): (&str, &str),
+        load: &LoadSpec,
+    ) -> Option<Option<Result<Arc<Certificate>, String>>> {
+        let is_dummy = load.generate_dummy == Some(true);
+        let is_kind_written = load.keytype.is_some() || load.bits.is_some() || load.curves.is_some();
+        if load.acme.is_none() && !is_dummy && !is_kind_written {
+            return None;
+        }
+        let kind = match dummy_kind(load) {
+            _ if is_kind_written && !is_dummy => {
+                Err("keyword 'keytype', 'bits' and 'curves' require 'generate-dummy' set to 'on'\n".to_owned())
+            }
+            // No client believes it: the cheaper one.
+            _ if !is_dummy => Ok(KeyKind::P256),
+            kind => kind,
+        };
+        let kind = match kind {
+            Ok(kind) => kind,
+            Err(why) => {
+                self.alert(load.span, Form::Parsing, format!("{why} '{file}' cannot be read or parsed."));
+                return Some(None);
+            }
+        };
+        if !is_dummy {
+            let message = format!(
+                "No certificate available for '{file}', generating a temporary key pair before getting the ACME certificate"
+            );
+            self.out.push(Diagnostic::new(Severity::Notice, load.span, message).with_form(Form::Config));
+        }
+        let domains: Vec<Box<str>> = match load.domains.is_empty() {
+            true => vec![file.rsplit('/').next().unwrap_or(file).into()],
+            false => load.domains.iter().map(|name| name.as_str().into()).collect(),
+        };
+        let ips: Vec<_> = load.ips.iter().filter_map(|ip| ip.parse().ok()).collect();
+        let made = self_signed(name, kind, &domains, &ips).map(|mut certificate| {
+            certificate.files.certificate = Some(file.to_owned());
+            certificate.usage = Usage { ocsp_update: load.ocsp_update, jwt: load.jwt == Some(true) };
+            Arc::new(certificate)
+        });
+        Some(Some(made))
+    }
+
+    /// How OCSP answers are kept fresh.
+    pub(super) fn ocsp(&mut self, global: &GlobalTlsSpec) -> OcspUpdates {
+        let written = &global.ocsp;
+        let proxy = written.proxy.as_ref().and_then(|proxy| match &proxy.value {
+            AddressSpec::Inet { host: HostSpec::Ip(ip), port, .. } => {
+                let port = if let PortSpec::Exact(port) = port { *port } else { 0 };
+                Some((*ip, if port == 0 { HTTP } else { port }).into())
+            }
+            _ => None,
+        });
+        if let Some(written) = written.proxy.as_ref().filter(|_| proxy.is_none()) {
+            self.alert(written.span, Form::Parsing, "'ocsp-update.httpproxy' : an IP address is expected.".to_owned());
+        }
+        OcspUpdates {
+            is_usual: written.is_usual,
+            is_disabled: written.is_disabled,
+            least: Duration::from_secs(written.least.into()),
+            most: Duration::from_secs(written.most.into()),
+            proxy,
+        }
+    }
+
     /// The certificates of `bind ... acme`. `None`: what is wrong with one has been told.
     pub(super) fn own_certificates(
         &mut self,
@@ -62,14 +156,14 @@ impl Compiler<'_> {
         let name = format!("{}/{file}", folder(global).trim_end_matches('/'));
         certificate.name = name.as_str().into();
         certificate.kept = Some(Kept { file: file.into(), challenge: Challenge::TlsAlpn01 });
-        match self.acme.iter().find(|other| other.name == certificate.name) {
+        match self.acme.iter().map(|(other, _)| other).find(|other| other.name == certificate.name) {
             Some(other) if *other != certificate => {
                 let message = format!("'acme' : another line asks for '{first}' with other names.");
                 self.alert(written.span, Form::Parsing, message);
                 return None;
             }
             Some(_) => {}
-            None => self.acme.push(certificate.clone()),
+            None => self.acme.push((certificate.clone(), None)),
         }
         if let Some(known) = self.tls.usable(&name) {
             return Some(known);
@@ -121,7 +215,23 @@ impl Compiler<'_> {
             self.warn_of_section_without_effect(written);
             sections.extend(self.acme_section(written, &spec.global));
         }
-        let mut certificates = std::mem::take(&mut self.acme);
+        let mut certificates = Vec::new();
+        for (mut certificate, section) in std::mem::take(&mut self.acme) {
+            if let Some(name) = section {
+                match spec.sections.acme.iter().position(|section| section.name == name.value) {
+                    Some(at) => certificate.section = at,
+                    None => {
+                        let (name, place) = (&name.value, self.place(name.span));
+                        let message =
+                            format!("acme '{name}' was used on a crt line [{place}], but no '{name}' section exists!");
+                        self.failed = true;
+                        self.out.push(Diagnostic::alert(Span::default(), message).with_form(Form::Bare));
+                        continue;
+                    }
+                }
+            }
+            certificates.push(certificate);
+        }
         let is_own = certificates.iter().any(|one| one.kept.is_some());
         let folder = is_own.then(|| folder(&spec.global.tls));
         if let Some(folder) = &folder {
@@ -263,16 +373,38 @@ fn folder(global: &GlobalTlsSpec) -> String {
 /// Whether a server that looks at port 80 is answered by rules of HTTP.
 fn hears_http(proxy: &ProxySpec) -> bool {
     let is_plain = |bind: &config::spec::BindSpec| bind.tls.as_ref().is_none_or(|tls| !tls.ssl);
-    let is_port_80 = |address: &AddressSpec| matches!(address, AddressSpec::Inet { port: PortSpec::Exact(80), .. });
+    let is_port_80 = |address: &AddressSpec| matches!(address, AddressSpec::Inet { port: PortSpec::Exact(HTTP), .. });
     !proxy.disabled
         && proxy.mode == Mode::Http
         && proxy.binds.iter().any(|bind| is_plain(bind) && is_port_80(&bind.address))
 }
 
+/// The key of a generated certificate (configuration manual, section 12.7.1).
+///
+/// # Errors
+/// HAProxy's sentence about a kind that is not made.
+fn dummy_kind(load: &LoadSpec) -> Result<KeyKind, String> {
+    match load.keytype.as_ref().map(|kind| kind.value.as_str()) {
+        None | Some("RSA") => {
+            let bits = load.bits.as_ref().map_or(2_048, |bits| bits.value);
+            KeyKind::rsa(bits).ok_or_else(|| format!("'bits {bits}': RSA keys are made with 2048, 3072 or 4096 bits."))
+        }
+        Some("ECDSA") => {
+            let curve = load.curves.as_ref().map_or("P-384", |curve| curve.value.as_str());
+            KeyKind::ecdsa(curve).ok_or_else(|| format!("unsupported curves '{curve}'."))
+        }
+        Some(_) => Err("keyword 'keytype' requires either 'RSA' or 'ECDSA'.".to_owned()),
+    }
+}
+
 fn temporary(certificate: &AcmeCertificate) -> Result<Certificate, String> {
-    let key = Key::generate(KeyKind::P256)?;
-    let text = key.to_pem() + &key.self_signed(&certificate.domains, &certificate.ips)?;
-    Certificate::read(&certificate.name, text.as_bytes(), None).map_err(|error| error.sentence(&certificate.name))
+    self_signed(&certificate.name, KeyKind::P256, &certificate.domains, &certificate.ips)
+}
+
+fn self_signed(name: &str, kind: KeyKind, domains: &[Box<str>], ips: &[IpAddr]) -> Result<Certificate, String> {
+    let key = Key::generate(kind)?;
+    let text = key.to_pem() + &key.self_signed(domains, ips)?;
+    Certificate::read(name, text.as_bytes(), None).map_err(|error| error.sentence(name))
 }
 
 /// Whether a word is a name of a host with more than one label (RFC 1034, section 3.5).

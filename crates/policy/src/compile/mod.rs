@@ -196,7 +196,7 @@ pub fn compile(
     compiler.tell_of_shared_addresses(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
-    let acme = compiler.acme(spec);
+    let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
     let http_client = compiler.http_client(&spec.global, &resolvers);
     let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
@@ -211,7 +211,7 @@ pub fn compile(
     compiler.missing_sinks();
     compiler.missing_addresses();
     compiler.unused_mailers(spec);
-    let tls = compiler.tls.parts();
+    let tls = compiler.tls_parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
     let lists = shared.lists.take().finish();
@@ -224,6 +224,7 @@ pub fn compile(
         profiles,
         resolvers,
         acme,
+        ocsp,
         http_client,
         peers,
         userlists,
@@ -285,7 +286,7 @@ struct Compiler<'a> {
     /// Certificates that were loaded.
     tls: tls::Store,
     /// Certificates that are to be obtained.
-    acme: Vec<crate::program::AcmeCertificate>,
+    acme: Vec<acme::Asked>,
     failed: bool,
     /// A server has no address to begin with.
     lacks_address: bool,

@@ -18,6 +18,7 @@ mod log;
 mod log_forward;
 mod mail;
 mod name;
+mod ocsp;
 mod peers;
 mod peers_plan;
 mod proxy;
@@ -54,6 +55,7 @@ pub use log::{
 pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
 pub use name::ServerName;
+pub use ocsp::OcspUpdates;
 pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
@@ -90,6 +92,8 @@ pub struct Program {
     pub resolvers: Vec<Resolvers>,
     /// Certificates that are obtained.
     pub acme: Acme,
+    /// How OCSP answers are kept fresh.
+    pub ocsp: OcspUpdates,
     /// What requests of the process itself are sent with.
     pub http_client: HttpClient,
     /// Instances that share stick tables, by section.

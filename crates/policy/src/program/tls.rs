@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::span::Span;
 use config::spec::BindTlsSpec;
+use tls::certificate::Certificate;
 use tls::resumption::SessionStore;
 use tls::server::ListLine;
 use tls::ticket_keys::TicketKeys;
@@ -20,13 +21,18 @@ pub struct TlsParts {
     pub sessions: Option<Arc<SessionStore>>,
     /// Addresses that speak TLS, in the order of their lines.
     pub listeners: Vec<TlsListener>,
+    /// Certificates of `crt-store` sections, whether or not an address shows them.
+    pub stored: Vec<Arc<Certificate>>,
 }
 
 /// Parts are the same that mean the same: what addresses offer is theirs.
 impl PartialEq for TlsParts {
     fn eq(&self, other: &Self) -> bool {
         let names = |parts: &Self| parts.lists.iter().map(|list| Arc::clone(&list.name)).collect::<Vec<_>>();
-        names(self) == names(other) && self.ticket_keys == other.ticket_keys && self.sessions == other.sessions
+        names(self) == names(other)
+            && self.ticket_keys == other.ticket_keys
+            && self.sessions == other.sessions
+            && self.stored == other.stored
     }
 }
 

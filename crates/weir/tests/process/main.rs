@@ -26,6 +26,7 @@ mod memory;
 mod metrics;
 mod namespaces;
 mod networks;
+mod ocsp;
 mod pages;
 mod peers;
 mod pki;

@@ -3,6 +3,7 @@
 mod bounds;
 mod certificates;
 mod libraries;
+mod ocsp;
 
 use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::document::{Line, Word};
@@ -38,11 +39,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Where the certificates of \"bind ... acme\" are kept; Weir's own keyword.",
         state_folder,
     ),
-    not_yet("ocsp-update.disable", "{ on | off }", "Switches OCSP updates off altogether."),
-    not_yet("ocsp-update.httpproxy", "<address>[:<port>]", "HTTP proxy for OCSP updates."),
-    not_yet("ocsp-update.maxdelay", "<number>", "Longest time between two OCSP updates, in seconds."),
-    not_yet("ocsp-update.mindelay", "<number>", "Shortest time between two OCSP updates, in seconds."),
-    not_yet("ocsp-update.mode", "{ on | off }", "Whether OCSP answers are updated by default."),
+    supported("ocsp-update.disable", "{ on | off }", "Switches OCSP updates off altogether.", ocsp::switch),
+    supported("ocsp-update.httpproxy", "<address>[:<port>]", "HTTP proxy for OCSP updates.", ocsp::proxy),
+    supported("ocsp-update.maxdelay", "<number>", "Longest time between two OCSP updates, in seconds.", ocsp::delay),
+    supported("ocsp-update.mindelay", "<number>", "Shortest time between two OCSP updates, in seconds.", ocsp::delay),
+    supported("ocsp-update.mode", "{ on | off }", "Whether OCSP answers are updated by default.", ocsp::switch),
     supported("ssl-default-bind-ciphers", "<ciphers>", "Ciphers of listeners up to TLS 1.2.", binds),
     supported("ssl-default-bind-ciphersuites", "<ciphersuites>", "Cipher suites of listeners from TLS 1.3 on.", binds),
     supported(
@@ -149,8 +150,8 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "Largest TLS record at the start of a stream; Weir makes records as large as what there is to send.",
     ),
-    not_yet("tune.ssl.ocsp-update.maxdelay", "<number>", "Older name of ocsp-update.maxdelay."),
-    not_yet("tune.ssl.ocsp-update.mindelay", "<number>", "Older name of ocsp-update.mindelay."),
+    supported("tune.ssl.ocsp-update.maxdelay", "<number>", "Older name of ocsp-update.maxdelay.", ocsp::delay),
+    supported("tune.ssl.ocsp-update.mindelay", "<number>", "Older name of ocsp-update.mindelay.", ocsp::delay),
     supported(
         "tune.ssl.ssl-ctx-cache-size",
         "<number>",

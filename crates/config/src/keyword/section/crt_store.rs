@@ -3,7 +3,7 @@
 use super::{SectionContext, SectionKeyword, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
-use crate::keyword::load_options::{self, Problem};
+use crate::keyword::load_options;
 use crate::spec::{CrtStoreSpec, LoadSpec};
 
 /// Every keyword of the section.
@@ -76,8 +76,7 @@ fn load(context: &mut SectionContext<'_>, line: &Line) {
         seen.push(name);
         match load_options::read(&mut load, keyword, pair.get(1)) {
             Ok(()) => {}
-            Err(Problem::BadValue(span, message)) => context.report.alert(span, format!("{head}{message}")),
-            Err(Problem::NotYet(span, what)) => context.report.not_yet(span, &what, "section 'crt-store'"),
+            Err((span, message)) => context.report.alert(span, format!("{head}{message}")),
         }
     }
     if load.crt.is_none() {

@@ -1,24 +1,24 @@
 //! Options of \"load\" in a crt-store section (section 12.7.1).
 
-use super::{SectionContext, SectionKeyword, not_yet, supported};
+use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
 
 /// Every keyword of the kind.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("acme", "<section>", "ACME section that renews it."),
+    supported("acme", "<section>", "ACME section that renews it.", elsewhere),
     supported("alias", "<name>", "Name to refer to it by.", elsewhere),
-    not_yet("bits", "<number>", "Size of a generated key."),
+    supported("bits", "<number>", "Size of a generated key.", elsewhere),
     supported("crt", "<file>", "The certificate.", elsewhere),
-    not_yet("curves", "<curve>", "Curve of a generated key."),
-    not_yet("domains", "<name>[,<name>...]", "Names that the certificate is for."),
-    not_yet("generate-dummy", "{ on | off }", "Starts with a certificate made on the spot."),
-    not_yet("ips", "<address>[,<address>...]", "Addresses that the certificate is for."),
+    supported("curves", "<curve>", "Curve of a generated key.", elsewhere),
+    supported("domains", "<name>[,<name>...]", "Names that the certificate is for.", elsewhere),
+    supported("generate-dummy", "{ on | off }", "Starts with a certificate made on the spot.", elsewhere),
+    supported("ips", "<address>[,<address>...]", "Addresses that the certificate is for.", elsewhere),
     supported("issuer", "<file>", "Certificate of the issuer.", elsewhere),
-    not_yet("jwt", "{ on | off }", "Whether tokens may be verified with it."),
+    supported("jwt", "{ on | off }", "Whether tokens may be verified with it.", elsewhere),
     supported("key", "<file>", "The private key.", elsewhere),
-    not_yet("keytype", "{ RSA | ECDSA }", "Kind of a generated key."),
+    supported("keytype", "{ RSA | ECDSA }", "Kind of a generated key.", elsewhere),
     supported("ocsp", "<file>", "OCSP answer.", elsewhere),
-    not_yet("ocsp-update", "{ on | off }", "Keeps the OCSP answer fresh."),
+    supported("ocsp-update", "{ on | off }", "Keeps the OCSP answer fresh.", elsewhere),
     supported("sctl", "<file>", "Signed certificate timestamps, which are checked and not sent.", elsewhere),
 ];
 

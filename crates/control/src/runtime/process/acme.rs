@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
 use engine::acme_state::State;
-use engine::certificates::used;
 use engine::worker::Worker;
 use tls::x509;
 use wire::date::Date;
@@ -23,7 +22,7 @@ fn ready(call: &mut Call<'_, Worker>) {
     let (name, domain) = (call.word(2).to_owned(), call.word(4).to_owned());
     if name.is_empty() || call.word(3) != "domain" || domain.is_empty() {
         call.refuse(": not enough parameters");
-    } else if !call.state.process.acme.set_record(&name, &domain) {
+    } else if !call.state.process.upkeep.acme.set_record(&name, &domain) {
         call.refuse(&format!("Couldn't find an ACME task using crt \"{name}\" and dns \"{domain}\" to set as ready!"));
     }
 }
@@ -34,7 +33,7 @@ fn renew(call: &mut Call<'_, Worker>) {
         call.refuse(": not enough parameters");
     } else if !call.generation.program.acme.certificates.iter().any(|one| *one.name == *name) {
         call.refuse(&format!("Can't find the certificate '{name}'."));
-    } else if !call.state.process.acme.order(&name) {
+    } else if !call.state.process.upkeep.acme.order(&name) {
         call.refuse(&format!("Task already exists for '{name}' certificate.\nCan't start the ACME client."));
     }
 }
@@ -44,17 +43,18 @@ fn status(call: &mut Call<'_, Worker>) {
     let mut text = "# certificate\tsection\tstate\texpiration date (UTC)\texpires in\tscheduled date (UTC)\t\
                     scheduled in\n"
         .to_owned();
-    let (acme, certificates) = (&call.generation.program.acme, used(&call.generation.program));
+    let acme = &call.generation.program.acme;
     for own in &acme.certificates {
         let section = acme.sections.get(own.section).map_or("", |section| &section.name);
-        let standing = call.state.process.acme.standing(&own.name);
+        let standing = call.state.process.upkeep.acme.standing(&own.name);
         let state = match standing.state {
             State::Running => "Running",
             State::Scheduled => "Scheduled",
             State::Stopped => "Stopped",
         };
         let _ = write!(text, "{}\t{section}\t{state}", own.name);
-        let validity = certificates.get(&*own.name).and_then(|one| x509::validity(one.der()));
+        let certificate = call.state.process.certificates.lock().find(&call.generation.program, &own.name);
+        let validity = certificate.and_then(|one| x509::validity(one.der()));
         let due = standing.due.filter(|_| standing.state == State::Scheduled).map(|due| due.seconds);
         for moment in [validity.map(|validity| validity.not_after), due] {
             let _ = match moment {

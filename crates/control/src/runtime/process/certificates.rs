@@ -4,12 +4,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use base64ct::{Base64, Encoding as _};
 use config::spec::RuntimeLevel;
-use engine::certificates::{replace, used};
+use engine::certificates::{Held, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
-use tls::certificate::Certificate;
-use tls::x509;
+use policy::program::Program;
+use tls::certificate::{Certificate, Draft, Error, Files, Usage};
+use tls::ocsp::{Answer, CertId, describe, responder};
+use tls::{timestamps, x509};
 
 use super::super::{Call, Command, Run};
 
@@ -47,43 +50,103 @@ fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
     Some(name)
 }
 
+/// The part of a certificate that a payload has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The certificate, its chain and its key.
+    Text,
+    Key,
+    Ocsp,
+    Issuer,
+    Timestamps,
+}
+
+/// What files of a part end in.
+const PARTS: [(&str, Part); 4] =
+    [(".key", Part::Key), (".ocsp", Part::Ocsp), (".issuer", Part::Issuer), (".sctl", Part::Timestamps)];
+
+/// The certificate and the part that a name means: with an ending that no certificate has, a part of the one without it.
+fn part<'a>(held: &Held, program: &Program, name: &'a str) -> (&'a str, Part) {
+    let (all, is_changed) =
+        (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
+    let is_known = |name: &str| all.contains_key(name) || held.kept.contains_key(name) || is_changed(name);
+    if is_known(name) {
+        return (name, Part::Text);
+    }
+    let parts = PARTS.iter().filter_map(|(end, part)| Some((name.strip_suffix(end)?, *part)));
+    parts.into_iter().find(|(name, _)| is_known(name)).unwrap_or((name, Part::Text))
+}
+
+/// Puts a part into a draft.
+///
+/// # Errors
+/// HAProxy's sentence, with a line feed; empty where it has none.
+fn put(draft: &mut Draft, part: Part, payload: &[u8]) -> Result<(), String> {
+    let name = draft.name.clone();
+    let said = |why: Error| format!("{}.\n", why.sentence(&name));
+    let decoded = || {
+        let letters: String =
+            payload.iter().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| char::from(*byte)).collect();
+        Base64::decode_vec(&letters).map_err(|_| String::new())
+    };
+    match part {
+        Part::Text => draft.set_text(payload).map_err(said),
+        Part::Key => draft.set_key(payload).map_err(said),
+        Part::Issuer => draft.set_issuer(payload).map_err(|_| format!("'{name}' cannot be read or parsed'.\n")),
+        Part::Ocsp => {
+            draft.set_answer(decoded()?);
+            Ok(())
+        }
+        // They are checked, and not sent.
+        Part::Timestamps if timestamps::is_list(&decoded()?) => Ok(()),
+        Part::Timestamps => Err(String::new()),
+    }
+}
+
 fn set(call: &mut Call<'_, Worker>) {
-    let name = call.word(3).to_owned();
-    let Some(payload) = call.payload.filter(|payload| !name.is_empty() && !payload.is_empty()) else {
+    let written = call.word(3).to_owned();
+    let Some(payload) = call.payload.filter(|payload| !written.is_empty() && !payload.is_empty()) else {
         call.refuse("'set ssl cert' expects a filename and a certificate as a payload");
         return;
     };
+    let program = &call.generation.program;
     let mut held = call.state.process.certificates.lock();
+    let (name, part) = part(&held, program, &written);
+    let is_known = held.kept.contains_key(name) || used(program).contains_key(name);
     let refused = match &held.change {
-        Some(change) if *change.name != *name => Some(format!(
-            "The ongoing transaction is about '{}' but you are trying to set '{name}'\nCan't update {name}!\n",
-            change.name
-        )),
-        _ if !held.kept.contains_key(&name) && !used(&call.generation.program).contains_key(&name) => {
-            let why = "Can't replace a certificate which is not referenced by the configuration!";
-            Some(format!("{why}\nCan't update {name}!\n"))
+        Some(change) if *change.name != *name => {
+            Some(format!("The ongoing transaction is about '{}' but you are trying to set '{name}'\n", change.name))
+        }
+        _ if !is_known => {
+            Some("Can't replace a certificate which is not referenced by the configuration!\n".to_owned())
         }
         _ => None,
     };
-    let refused = refused.or_else(|| match Certificate::read(&name, payload, None) {
-        Ok(certificate) => {
-            held.change = Some(Arc::new(certificate));
-            None
+    let done = if held.change.is_some() { "updated" } else { "created" };
+    let refused = refused.or_else(|| {
+        let mut draft = match held.change.take() {
+            Some(draft) => draft,
+            None => held.find(program, name).map_or_else(|| Draft::empty(name), |former| Draft::of(&former)),
+        };
+        let outcome = put(&mut draft, part, payload);
+        // A transaction that is under way stays as it was.
+        if outcome.is_ok() || done == "updated" {
+            held.change = Some(draft);
         }
-        Err(why) => Some(format!("{}.\nCan't load the payload\nCan't update {name}!\n", why.sentence(&name))),
+        outcome.err().map(|why| format!("{why}Can't load the payload\n"))
     });
     drop(held);
     match refused {
-        Some(why) => call.refuse(&why),
-        None => call.inform(&format!("Transaction created for certificate {name}!")),
+        Some(why) => call.refuse(&format!("{why}Can't update {written}!\n")),
+        None => call.inform(&format!("Transaction {done} for certificate {name}!")),
     }
 }
 
 fn commit(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'commit ssl cert' expects a filename") else { return };
     let mut held = call.state.process.certificates.lock();
-    let change = match held.change.take() {
-        Some(change) if *change.name == *name => change,
+    let draft = match held.change.take() {
+        Some(draft) if *draft.name == *name => draft,
         other => {
             let why = match &other {
                 None => "No ongoing transaction! !".to_owned(),
@@ -97,28 +160,31 @@ fn commit(call: &mut Call<'_, Worker>) {
             return;
         }
     };
-    let done = replace(&call.generation.program, &change);
-    match &done {
-        Ok(_) => {
-            let tokens = call.generation.program.keys.tokens();
-            if let Some(keys) = token_keys(&change).filter(|_| tokens.allows(name.as_bytes())) {
-                tokens.allow(name.as_bytes(), keys);
-            }
-            if let Some(kept) = held.kept.get_mut(&name) {
-                *kept = Some(change);
-            }
+    let (answer, is_done) = match draft.finish(rt::wall().seconds) {
+        Err(Error::NoKey) => {
+            let why = format!("unable to load SSL private key into SSL Context '{name}': passed a null parameter.");
+            (format!("Committing {name}\n{why}\nFailed!\n"), false)
         }
-        // It can be put right and committed again.
-        Err(_) => held.change = Some(change),
-    }
+        Err(why) => {
+            held.change = Some(draft);
+            (format!("{}.\nCan't commit {name}!\n", why.sentence(&name)), false)
+        }
+        Ok((certificate, ignored)) => match held.put(&call.generation.program, &Arc::new(certificate)) {
+            Ok(places) => {
+                let told = ignored.map_or_else(String::new, |why| {
+                    format!("Loading: {}. Content will be ignored.\n", why.sentence().trim_end_matches('.'))
+                });
+                (format!("Committing {name}{}\n{told}Success!\n", ".".repeat(places)), true)
+            }
+            // It can be put right and committed again.
+            Err(why) => {
+                held.change = Some(draft);
+                (format!("Committing {name}\n{why}\nFailed!\n"), false)
+            }
+        },
+    };
     drop(held);
-    match done {
-        Ok(places) => {
-            let dots = ".".repeat(places);
-            call.inform(&format!("Committing {name}{dots}\nSuccess!\n"));
-        }
-        Err(why) => call.refuse(&format!("Committing {name}\n{why}\nFailed!\n")),
-    }
+    if is_done { call.inform(&answer) } else { call.refuse(&answer) }
 }
 
 fn abort(call: &mut Call<'_, Worker>) {
@@ -227,18 +293,29 @@ enum Found {
 }
 
 fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
-    let held = call.state.process.certificates.lock();
-    if let Some(name) = name.strip_prefix('*') {
-        let change = held.change.as_ref().filter(|change| *change.name == *name)?;
-        return Some(Found::Here(Arc::clone(change), "Uncommitted"));
-    }
     if let Some(certificate) = used(&call.generation.program).remove(name) {
         return Some(Found::Here(certificate, "Used"));
     }
+    let held = call.state.process.certificates.lock();
     Some(match held.kept.get(name)? {
         None => Found::Empty,
         Some(certificate) => Found::Here(Arc::clone(certificate), "Unused"),
     })
+}
+
+/// The OCSP answer that a name with that ending means. `None`: there is no such certificate.
+#[expect(clippy::option_option, reason = "a certificate without an answer is there")]
+fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
+    let name = name.strip_suffix(".ocsp")?;
+    if let Some(name) = name.strip_prefix('*') {
+        let held = call.state.process.certificates.lock();
+        let change = held.change.as_ref().filter(|change| *change.name == *name)?;
+        return Some(change.answer().map(<[u8]>::to_vec));
+    }
+    match find(call, name)? {
+        Found::Empty => Some(None),
+        Found::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
+    }
 }
 
 const NOT_FOUND: &str = "Can't display the certificate: Not found or the certificate is a bundle!";
@@ -259,21 +336,65 @@ fn show(call: &mut Call<'_, Worker>) {
         call.answer.push(text);
         return;
     }
-    match find(call, &name) {
-        None => call.refuse(NOT_FOUND),
-        Some(Found::Empty) => call.answer.push(lines(&name, None, ("Empty", false))),
-        Some(Found::Here(certificate, status)) => {
-            let for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
-            call.answer.push(lines(&name, Some(&certificate), (status, for_tokens)));
+    if let Some(text) = details(call, &name) {
+        call.answer.push(text);
+    } else if let Some(answer) = answer(call, &name) {
+        // An answer that cannot be read was set and is not committed.
+        call.answer.push(answer.and_then(|der| describe(&der)).unwrap_or_default());
+    } else {
+        call.refuse(NOT_FOUND);
+    }
+}
+
+/// What is told of the certificate of that name, or of a transaction. `None`: there is none.
+fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
+    if let Some(changed) = name.strip_prefix('*') {
+        let held = call.state.process.certificates.lock();
+        let draft = held.change.as_ref().filter(|change| *change.name == *changed)?;
+        let shown = Shown {
+            der: draft.der(),
+            chain: draft.chain().collect(),
+            files: Some(&draft.files),
+            usage: draft.usage,
+            id: draft.answer().and_then(|der| Answer::parse(der).ok()).map(|answer| answer.id),
+        };
+        return Some(lines(name, &shown, ("Uncommitted", false)));
+    }
+    match find(call, name)? {
+        Found::Empty => Some(lines(name, &Shown::default(), ("Empty", false))),
+        Found::Here(certificate, status) => {
+            let program = &call.generation.program;
+            let is_updated = certificate.usage.ocsp_update.unwrap_or(program.ocsp.is_usual);
+            let is_asked = status == "Used" && is_updated && responder(certificate.der()).is_some();
+            let id = certificate.ocsp_id().filter(|_| is_asked || certificate.ocsp().is_some());
+            let shown = Shown {
+                der: certificate.der(),
+                chain: certificate.chain().collect(),
+                files: Some(&certificate.files),
+                usage: certificate.usage,
+                id,
+            };
+            Some(lines(name, &shown, (status, program.keys.tokens().allows(name.as_bytes()))))
         }
     }
 }
 
+/// What there is of a certificate.
+#[derive(Default)]
+struct Shown<'a> {
+    /// In DER; empty: there is none.
+    der: &'a [u8],
+    chain: Vec<&'a [u8]>,
+    files: Option<&'a Files>,
+    usage: Usage,
+    /// What its OCSP answer is called.
+    id: Option<CertId>,
+}
+
 /// What is told of one certificate.
-fn lines(name: &str, certificate: Option<&Certificate>, (status, for_tokens): (&str, bool)) -> String {
+fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> String {
     let mut text = format!("Filename: {name}\n");
-    if let Some(certificate) = certificate.filter(|_| status == "Used") {
-        let files = &certificate.files;
+    if let Some(files) = shown.files {
         let named = [
             ("Crt", &files.certificate),
             ("Key", &files.key),
@@ -287,30 +408,29 @@ fn lines(name: &str, certificate: Option<&Certificate>, (status, for_tokens): (&
             }
         }
     }
-    let usage = certificate.map(|certificate| certificate.usage).unwrap_or_default();
     let switch = |is_on: bool| if is_on { "on" } else { "off" };
-    let (update, jwt) = (switch(usage.ocsp_update == Some(true)), switch(usage.jwt || for_tokens));
+    let (update, jwt) = (switch(shown.usage.ocsp_update == Some(true)), switch(for_tokens));
     let told = if for_tokens { "Used for JWT verification" } else { status };
     let _ = write!(text, "Option: ocsp-update {update}\nOption: jwt {jwt}\nStatus: {told}\n");
-    if let Some(chain) = certificate.and_then(|certificate| certificate.files.chain.as_ref()) {
+    if let Some(chain) = shown.files.and_then(|files| files.chain.as_ref()) {
         let _ = writeln!(text, "Chain Filename: {chain}");
     }
-    if let Some((certificate, own)) = certificate.and_then(|one| Some((one, x509::details(one.der())?))) {
+    if let Some(own) = x509::details(shown.der) {
         let _ = write!(text, "Serial: {}\nnotBefore: {}\nnotAfter: {}\n", own.serial, own.not_before, own.not_after);
         if let Some(names) = &own.alternative_names {
             let _ = writeln!(text, "Subject Alternative Name: {names}");
         }
-        let print = x509::fingerprint(certificate.der());
+        let print = x509::fingerprint(shown.der);
         let _ = write!(
             text,
             "Algorithm: {}\nSHA1 FingerPrint: {print}\nSubject: {}\nIssuer: {}\n",
             own.algorithm, own.subject, own.issuer
         );
-        for behind in certificate.chain().filter_map(x509::details) {
+        for behind in shown.chain.iter().filter_map(|der| x509::details(der)) {
             let _ = write!(text, "Chain Subject: {}\nChain Issuer: {}\n", behind.subject, behind.issuer);
         }
     }
-    let id = certificate.and_then(|certificate| certificate.ocsp()).map(|answer| answer.id.to_der());
+    let id = shown.id.as_ref().map(CertId::to_der);
     let key: String = id.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
     let _ = writeln!(text, "OCSP Response Key: {key}");
     text

@@ -17,6 +17,7 @@ mod http_client;
 mod info;
 mod limits;
 mod lists;
+mod ocsp;
 mod peers;
 mod resolvers;
 mod servers;
@@ -72,6 +73,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     crt_lists::TABLE,
     ticket_keys::TABLE,
     trust::TABLE,
+    ocsp::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

@@ -12,6 +12,7 @@ use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, LoadSpec, Spec};
 use definition::{Origin, differences};
+use expression::key::TokenCertificate;
 use files::{Chain, Paths};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -32,6 +33,8 @@ const BUNDLE: [&str; 2] = [".ecdsa", ".rsa"];
 pub(crate) struct Store {
     certificates: HashMap<String, Loaded>,
     pub(super) authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
+    /// `ocsp-update.mode on`.
+    updates: bool,
     /// What `issuers-chain-path` has.
     chains: Vec<Chain>,
     /// Those that have opened a key.
@@ -106,13 +109,23 @@ impl Store {
         Arc::clone(list)
     }
 
+    /// What `crt-store` sections have loaded, by name.
+    fn stored(&self) -> Vec<Arc<Certificate>> {
+        let loaded =
+            self.certificates.values().filter(|one| matches!(one.origin, Origin::Store(_)) && !self.is_running);
+        let mut stored: Vec<_> = loaded.filter_map(|one| one.certificate.clone().ok()).collect();
+        stored.sort_by(|one, other| one.name.cmp(&other.name));
+        stored
+    }
+
     /// What belongs to no line.
-    pub(crate) fn parts(&mut self) -> TlsParts {
+    fn parts(&mut self) -> TlsParts {
         TlsParts {
             lists: std::mem::take(&mut self.lists).into_values().collect(),
             ticket_keys: std::mem::take(&mut self.ticket_keys),
             sessions: self.sessions.take(),
             listeners: std::mem::take(&mut self.listeners),
+            stored: self.stored(),
         }
     }
 }
@@ -121,6 +134,7 @@ impl Compiler<'_> {
     /// Loads what the `crt-store` sections define.
     pub(crate) fn crt_stores(&mut self, spec: &Spec) {
         let global = &spec.global.tls;
+        self.tls.updates = global.ocsp.is_usual;
         self.load_chains(global);
         for (store, load) in
             spec.sections.crt_stores.iter().flat_map(|store| store.loads.iter().map(move |load| (store, load)))
@@ -149,9 +163,46 @@ impl Compiler<'_> {
                 span: load.span,
             };
             let paths = Paths::written(load, path, base, load.key_base.as_deref().or(global.key_base.as_deref()));
-            if let Some(certificate) = self.load(&name, &paths, load, global, &line) {
-                let loaded = Loaded { certificate, origin: Origin::Store(load.span), load: load.clone() };
-                self.tls.certificates.insert(name, loaded);
+            let is_missing =
+                (self.resolver.file_reader())(paths.file()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            let stand_in = if is_missing { self.stand_in((&name, paths.file()), load) } else { None };
+            if let Some(certificate) = stand_in.unwrap_or_else(|| self.load(&name, &paths, load, global, &line)) {
+                self.remember(name, certificate, Origin::Store(load.span), load);
+            }
+        }
+    }
+
+    /// Puts a certificate into the storage, with what its line asks for: to be obtained, to verify tokens.
+    fn remember(
+        &mut self,
+        name: String,
+        certificate: Result<Arc<Certificate>, String>,
+        origin: Origin,
+        load: &LoadSpec,
+    ) {
+        if let Ok(certificate) = &certificate {
+            self.asked(certificate, load);
+            let keys = TokenCertificate::new(certificate.der(), certificate.private_der());
+            if let Some(keys) = keys.filter(|_| load.jwt == Some(true)) {
+                self.shared.keys.borrow().tokens().allow(name.as_bytes(), keys);
+            }
+        }
+        self.tls.certificates.insert(name, Loaded { certificate, origin, load: load.clone() });
+    }
+
+    /// What belongs to no line, once every line was compiled.
+    pub(crate) fn tls_parts(&mut self) -> TlsParts {
+        self.refuse_tokens();
+        self.tls.parts()
+    }
+
+    /// Tokens are verified by those certificates alone that are for it (`jwt`), or that a converter names.
+    fn refuse_tokens(&self) {
+        let keys = self.shared.keys.borrow();
+        let loaded = self.tls.certificates.iter().filter(|(_, loaded)| loaded.certificate.is_ok());
+        for name in loaded.map(|(name, _)| name.as_bytes()) {
+            if !keys.tokens().allows(name) && keys.certificate(name).is_none() {
+                keys.tokens().refuse(name);
             }
         }
     }
@@ -212,8 +263,7 @@ impl Compiler<'_> {
         if load.has_options() {
             let paths = Paths::written(load, name.clone(), base, None);
             let certificate = self.load(&name, &paths, load, global, line)?;
-            let loaded = Loaded { certificate, origin: Origin::Line, load: load.clone() };
-            self.tls.certificates.insert(name.clone(), loaded);
+            self.remember(name.clone(), certificate, Origin::Line, load);
             return self.known(&name, path.span, load, place, line)?.map(Found::one);
         }
         if let Some(names) = (self.resolver.folder_reader())(&name) {
@@ -254,7 +304,7 @@ impl Compiler<'_> {
         if matches!(loaded.origin, Origin::Store(defined) if defined >= span && line.form != Form::Placed) {
             return None;
         }
-        if let Some(differences) = differences(&loaded.load, loaded.origin, load) {
+        if let Some(differences) = differences(&loaded.load, loaded.origin, load, self.tls.updates) {
             let place = if place.is_empty() { format!("Can't load '{name}', ") } else { place.to_owned() };
             // HAProxy begins another line behind its head.
             let head = if line.head.is_empty() { String::new() } else { format!("{}\n", line.head_of_line()) };

@@ -219,11 +219,6 @@ fn what_is_wrong_with_a_store_is_said() {
             "Error opening OCSP response file 'none' cannot be read or parsed.",
         ),
         ("crt-store\n load crt leaf.pem sctl ca.pem", "crt leaf.pem", " 'ca.pem' cannot be read or parsed."),
-        (
-            "crt-store\n load crt leaf.pem jwt on",
-            "crt leaf.pem",
-            "'jwt' is not supported yet by Weir (in section 'crt-store').",
-        ),
     ];
     for (before, bind, message) in rows {
         let (program, said) = compile(before, bind);

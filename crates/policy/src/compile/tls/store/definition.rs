@@ -16,17 +16,17 @@ pub(super) enum Origin {
 
 /// In which of its parts a certificate differs from what was defined before, a line each, as HAProxy says it. `None`: in
 /// nothing that counts.
-pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec) -> Option<String> {
+/// `updates`: what `ocsp-update.mode` says.
+pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, updates: bool) -> Option<String> {
     if !now.has_options() && matches!(origin, Origin::Store(_)) {
         return None;
     }
-    let file = |file: &Option<Spanned<String>>| {
-        let text = file.as_ref().map_or("(null)", |file| file.value.as_str());
-        format!("'{text}'")
-    };
+    let text = |file: &Option<Spanned<String>>| file.as_ref().map(|file| file.value.clone());
+    let file = |file: &Option<Spanned<String>>| format!("'{}'", text(file).as_deref().unwrap_or("(null)"));
     let update = |update: Option<bool>| match update {
         Some(true) => "'on'",
         Some(false) => "'off'",
+        None if updates => "'default' (ocsp-update.mode on)",
         None => "'default' (ocsp-update.mode off)",
     };
     let mut lines = Vec::new();
@@ -35,22 +35,24 @@ pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec) -> 
         ("ocsp", &before.ocsp, &now.ocsp),
         ("issuer", &before.issuer, &now.issuer),
         ("sctl", &before.sctl, &now.sctl),
+        ("acme", &before.acme, &now.acme),
+        ("keytype", &before.keytype, &now.keytype),
     ];
-    for (name, before, now) in files.into_iter().filter(|(_, before, now)| before != now) {
+    for (name, before, now) in files.into_iter().filter(|(_, before, now)| text(before) != text(now)) {
         lines.push(format!("- different parameter '{name}' : previously {} vs {}", file(before), file(now)));
     }
-    if before.ocsp_update.unwrap_or(false) != now.ocsp_update.unwrap_or(false) {
+    if before.ocsp_update.unwrap_or(updates) != now.ocsp_update.unwrap_or(updates) {
         let (before, now) = (update(before.ocsp_update), update(now.ocsp_update));
         lines.push(format!("- different parameter 'ocsp-update' : previously {before} vs {now}"));
     }
-    if lines.is_empty() {
-        return None;
-    }
     let head = match origin {
-        Origin::File => "Can't use the certificate previously defined without any keyword with these keywords:\n",
+        Origin::File if now.has_options() => {
+            "Can't use the certificate previously defined without any keyword with these keywords:\n"
+        }
         Origin::Line if !now.has_options() => {
             "Can't use the certificate previously defined with keywords without these keywords:\n"
         }
+        _ if lines.is_empty() => return None,
         _ => "",
     };
     Some(format!("{head}{}", lines.join("\n")))
@@ -70,12 +72,27 @@ mod tests {
         let (none, a, b) = (with_key(None), with_key(Some("a")), with_key(Some("b")));
         let on = LoadSpec { ocsp_update: Some(true), ..LoadSpec::default() };
         let off = LoadSpec { ocsp_update: Some(false), ..LoadSpec::default() };
+        let jwt = LoadSpec { jwt: Some(true), ..LoadSpec::default() };
+        let acme = LoadSpec { acme: Some(Spanned::new("LE".to_owned(), Span::default())), ..LoadSpec::default() };
         let key = |before: &str, now: &str| format!("- different parameter 'key' : previously {before} vs {now}");
         let rows = [
             (&none, Origin::File, &none, None),
             (&a, store, &none, None),
             (&a, store, &a, None),
-            (&none, Origin::File, &off, None),
+            (
+                &none,
+                Origin::File,
+                &off,
+                Some("Can't use the certificate previously defined without any keyword with these keywords:\n".to_owned()),
+            ),
+            (&none, store, &jwt, None),
+            (
+                &jwt,
+                Origin::Line,
+                &none,
+                Some("Can't use the certificate previously defined with keywords without these keywords:\n".to_owned()),
+            ),
+            (&acme, store, &b, Some("- different parameter 'key' : previously '(null)' vs 'b'\n- different parameter 'acme' : previously 'LE' vs '(null)'".to_owned())),
             (&a, store, &b, Some(key("'a'", "'b'"))),
             (&a, Origin::Line, &b, Some(key("'a'", "'b'"))),
             (
@@ -105,7 +122,10 @@ mod tests {
             ),
         ];
         for (before, origin, now, expected) in rows {
-            assert_eq!(differences(before, origin, now), expected);
+            assert_eq!(differences(before, origin, now, false), expected);
         }
+        assert_eq!(differences(&off, Origin::Line, &off, true), None);
+        let off = differences(&none, Origin::File, &off, true).unwrap();
+        assert!(off.ends_with("'ocsp-update' : previously 'default' (ocsp-update.mode on) vs 'off'"), "{off}");
     }
 }

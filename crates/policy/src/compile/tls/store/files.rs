@@ -9,7 +9,7 @@ use config::spec::{BindTlsSpec, ExtraFilesSpec, GlobalTlsSpec, LoadSpec};
 use std::io;
 use std::sync::Arc;
 use tls::certificate::{Certificate, Error, Files, Key, Parts, Usage};
-use tls::ocsp::Answer;
+use tls::ocsp::{Answer, responder};
 use tls::passphrase::EncryptedKey;
 use tls::pem::{self, PrivateKey};
 use tls::{timestamps, x509};
@@ -51,6 +51,11 @@ impl Paths {
             ),
             certificate,
         }
+    }
+
+    /// The file of the certificate itself.
+    pub(super) fn file(&self) -> &str {
+        &self.certificate
     }
 
     /// Those beside a file.
@@ -125,7 +130,9 @@ impl Compiler<'_> {
         let ocsp = self.part(&paths.ocsp, line, |path| {
             format!("Error opening OCSP response file '{path}' cannot be read or parsed.")
         })?;
-        let is_wanted = ocsp.is_some() || matches!(paths.issuer, Some(Ok(_)));
+        let is_updated = load.ocsp_update.unwrap_or(global.ocsp.is_usual) && !global.ocsp.is_disabled;
+        let is_updated = is_updated && parts.chain.first().is_some_and(|own| responder(own).is_some());
+        let is_wanted = ocsp.is_some() || is_updated || matches!(paths.issuer, Some(Ok(_)));
         if is_wanted && !parts.chain.iter().skip(1).any(|one| x509::is_issuer(one, &parts.chain[0])) {
             self.issuer(&mut parts, paths, line)?;
         }
@@ -134,6 +141,13 @@ impl Compiler<'_> {
             Ok(certificate) => {
                 if let Some(answer) = ocsp {
                     self.staple(&certificate, &answer, line);
+                } else if is_updated && certificate.issuer().is_none() {
+                    let message = format!(
+                        "{} '{called}' has an OCSP auto-update set to 'on' but an error occurred (maybe the OCSP URI or the issuer \
+                         could not be found)'.",
+                        line.head
+                    );
+                    self.out.push(Diagnostic::warning(line.span, message).with_form(line.form));
                 }
                 Some(Ok(Arc::new(certificate)))
             }
