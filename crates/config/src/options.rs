@@ -66,7 +66,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     // Conditions tell by it which program reads them: HAProxy has no such feature.
     ("WEIR", true),
     ("WURFL", false),
-    ("ZLIB", false),
+    ("ZLIB", true),
 ];
 
 /// What `enabled(…)` can be asked for (section 2.4), and whether it is on unless the command line turns it off.

@@ -158,6 +158,8 @@ pub struct StreamState {
     /// An evaluation on its behalf cost more than it may (`sample::Context::exhausted`): it is to end with an internal
     /// error.
     pub exhausted: Cell<bool>,
+    /// The algorithm that compresses the answer.
+    pub compression: Option<&'static str>,
     /// The status that the client got; -1 when none.
     pub status: i32,
     /// When things happened.
@@ -357,6 +359,7 @@ impl StreamState {
         self.response.clear();
         self.timings.response = None;
         self.server_status = None;
+        self.compression = None;
         self.persistence.returned = Returned::None;
         self.status = -1;
     }
@@ -401,6 +404,7 @@ impl StreamState {
             denied,
             failed,
             exhausted,
+            compression,
             status,
             timings,
             start_date,
@@ -432,7 +436,7 @@ impl StreamState {
         (*filters, *task, *inspected) = (None, None, false);
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
-        (*outcome, *status) = (Outcome::default(), -1);
+        (*outcome, *status, *compression) = (Outcome::default(), -1, None);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server) = (None, None);
         (*service, *persistence) = (None, Persistence::default());

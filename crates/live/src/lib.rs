@@ -4,6 +4,7 @@
 mod added;
 mod backend;
 mod budget;
+mod compression;
 mod cookies;
 pub mod counters;
 mod entrance;
@@ -33,6 +34,7 @@ mod warming;
 
 pub use added::AddedNames;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
+pub use compression::{CompressionLimits, ReservedMemory};
 pub use cookies::{Change as CookieChange, LiveCookies};
 pub use entrance::Entry;
 pub use gate::{Gate, Inside};
@@ -83,7 +85,7 @@ impl Live {
     /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
     pub fn new(plan: LivePlan, random: u64) -> Self {
         let limits = plan.variable_limits;
-        let process = Arc::new(ProcessState::new(plan.maxconn, &plan.rates));
+        let process = Arc::new(ProcessState::new(plan.maxconn, &plan.rates, plan.compression_rate));
         let live = Self {
             proxies: plan.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy, &process))).collect(),
             process,
@@ -138,15 +140,18 @@ pub struct ProcessState {
     connections_a_second: Throttle,
     sessions_a_second: Throttle,
     tls_sessions_a_second: Throttle,
+    /// Bounds of compression.
+    pub compression: Arc<CompressionLimits>,
 }
 
 impl ProcessState {
-    fn new(maxconn: u32, rates: &RatesSpec) -> Self {
+    fn new(maxconn: u32, rates: &RatesSpec, compression_rate: Option<u32>) -> Self {
         Self {
             gate: Gate::new(maxconn),
             connections_a_second: Throttle::new(rates.connections),
             sessions_a_second: Throttle::new(rates.sessions),
             tls_sessions_a_second: Throttle::new(rates.tls_sessions),
+            compression: Arc::new(CompressionLimits::new(compression_rate)),
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct LivePlan {
     pub maxconn: u32,
     /// What the process takes a second.
     pub rates: RatesSpec,
+    /// Kilobytes a second that are compressed at most; `None`: no limit.
+    pub compression_rate: Option<u32>,
     /// By their index.
     pub proxies: Vec<ProxyPlan>,
     /// Servers that track others, each behind the one that it tracks (`track`), and behind that one's own pair.

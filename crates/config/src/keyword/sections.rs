@@ -300,7 +300,7 @@ impl Reader<'_> {
         upgrade::mark(&mut self.proxies);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
-        filter::verify(&self.proxies, &mut self.report);
+        filter::complete(&mut self.proxies, &mut self.report);
         verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);
@@ -336,6 +336,7 @@ impl Reader<'_> {
                 let inherits = |mode: Mode| {
                     let mut draft = section.draft.begin(Kind::Backend, Spanned::default(), Span::default());
                     draft.spec.mode = mode;
+                    filter::imply(&mut draft);
                     draft.finish(&self.global, &self.content)
                 };
                 let place = self.around.place(section.span);

@@ -24,6 +24,13 @@ pub enum FilterSpec {
     Trace(TraceSpec),
     /// `filter grpc-web`, Weir's own.
     GrpcWeb,
+    /// `filter comp-req` and `filter comp-res`.
+    Compression {
+        /// It compresses requests; else responses.
+        upload: bool,
+        /// It has a line of its own; else `compression direction` decides whether it compresses.
+        explicit: bool,
+    },
 }
 
 impl FilterSpec {
@@ -34,6 +41,8 @@ impl FilterSpec {
             Self::Bandwidth(_) => "bwlim-out",
             Self::Trace(_) => "trace",
             Self::GrpcWeb => "grpc-web",
+            Self::Compression { upload: true, .. } => "comp-req",
+            Self::Compression { upload: false, .. } => "comp-res",
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::document::Word;
 
 use super::{
-    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec, LifetimeSpec,
-    ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec,
-    UnixBindSpec,
+    DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
+    LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
+    TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -15,6 +15,8 @@ pub struct GlobalSpec {
     pub maxconn: Option<u32>,
     /// `maxconnrate` and its kin.
     pub rates: RatesSpec,
+    /// What bounds compression.
+    pub compression: GlobalCompressionSpec,
     /// TLS.
     pub tls: GlobalTlsSpec,
     /// `maxpipes`.

@@ -7,6 +7,7 @@ mod balance;
 mod bind;
 mod certificate;
 mod check;
+mod compression;
 mod connecting;
 mod defaults;
 mod filter;
@@ -48,6 +49,7 @@ pub use check::{
     AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, HealthcheckSpec, InitialState, MysqlVersion, Observe, OnError,
     OwnCheckSpec, ProtocolCheck, ServerCheckSpec,
 };
+pub use compression::{CompressionAlgorithm, CompressionDirection, CompressionSpec, GlobalCompressionSpec};
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,

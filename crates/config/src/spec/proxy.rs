@@ -1,9 +1,9 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
 use super::{
-    BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, EmailAlertSpec, FiltersSpec, HashSpec,
-    HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec,
-    RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
+    BalanceSpec, BindSpec, CapturesSpec, CheckSpec, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
+    FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec,
+    ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -204,6 +204,8 @@ pub struct ProxySpec {
     pub rules: RulesSpec,
     /// `filter` and `filter-sequence`.
     pub filters: FiltersSpec,
+    /// `compression …`.
+    pub compression: CompressionSpec,
     /// What is kept for the log.
     pub captures: CapturesSpec,
     /// `timeout …`.

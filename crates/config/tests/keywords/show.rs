@@ -5,13 +5,14 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
-    ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
-    HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec,
-    ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec, OptionsSpec,
-    PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
-    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
-    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
-    StateFileSpec, StatsPageSpec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    CompressionSpec, ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec,
+    GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
+    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
+    LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec,
+    PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec,
+    RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
+    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
+    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -186,7 +187,10 @@ fn global(global: &GlobalSpec, out: &mut String) {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, http_client, maxpipes, processors, rights, machine, tokens, checks, dns_families,
-    } but { logs, http, tune, rates, runtime, unix_bind, variables, tls });
+    } but { logs, http, tune, rates, runtime, unix_bind, variables, tls, compression });
+    changed!(out, &global.compression, default.compression, GlobalCompressionSpec {
+        rate, usage, memory, level, window,
+    } but {});
     let tls = &global.tls;
     tls::global(tls, out);
     tls::bind(&tls.binds, out);
@@ -281,6 +285,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         default_backend,
         rules,
         filters,
+        compression,
         captures,
         timeouts,
         retries,
@@ -326,6 +331,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
+    changed!(out, compression, CompressionSpec::default(), CompressionSpec {
+        written, algorithms, request_algorithm, types, request_types, least, request_least, offload, direction,
+    } but {});
     for filter in &filters.list {
         let _ = write!(out, " {filter:?}");
     }

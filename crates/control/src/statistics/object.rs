@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use live::counters::{Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
+use live::counters::{ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
 use live::health::{Health, Operation};
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
@@ -151,6 +151,12 @@ impl<'a> Object<'a> {
     /// A count of HTTP/2 on the object's side; 0 in TCP mode.
     pub(super) fn http2(&self, of: impl Fn(&Http2Counters) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.http2_count(of) } else { 0 })
+    }
+
+    /// A count of bodies on the object's side; 0 in TCP mode.
+    pub(crate) fn content(&self, of: impl Fn(&ContentCounters) -> &Count) -> Value {
+        let front = matches!(self.kind, Kind::Frontend);
+        Value::U64(if self.is_http() { self.worker.process.counters.content(self.proxy.index, front, of) } else { 0 })
     }
 
     fn http2_count(&self, of: impl Fn(&Http2Counters) -> &Count) -> u64 {

@@ -64,6 +64,8 @@ struct Totals {
     bytes_out: u64,
     spliced_bytes_out: u64,
     bytes_out_rate: u64,
+    compressor_in_rate: f64,
+    compressor_out_rate: f64,
 }
 
 impl Totals {
@@ -95,6 +97,8 @@ impl Totals {
             spliced_bytes_out: counters.process(|process| &process.spliced_out),
             // LocalRc in units of 32 bytes.
             bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
+            compressor_in_rate: counters.process_rate(now, |process| &process.compressor_in_rate).0,
+            compressor_out_rate: counters.process_rate(now, |process| &process.compressor_out_rate).0,
         }
     }
 }
@@ -334,31 +338,31 @@ pub(crate) const ROWS: &[Row] = &[
         "CompressBpsIn",
         "MRPV",
         "Number of bytes submitted to the HTTP compressor in this worker process over the last second",
-        |info| info.rate(0.0),
+        |info| info.rate(info.totals.compressor_in_rate),
     ),
     row(
         "CompressBpsOut",
         "MRPV",
         "Number of bytes emitted by the HTTP compressor in this worker process over the last second",
-        |info| info.rate(0.0),
+        |info| info.rate(info.totals.compressor_out_rate),
     ),
     row(
         "CompressBpsRateLim",
         "CLPV",
         "Limit of CompressBpsOut beyond which HTTP compression is automatically disabled",
-        |_| Value::U32(0),
+        |info| Value::count(info.process.compression.bytes_a_second()),
     ),
     row(
         "ZlibMemUsage",
         "MGPV",
         "Amount of memory currently used by HTTP compression on the current worker process (in bytes)",
-        |_| Value::U32(0),
+        |info| Value::count(info.process.compression.memory()),
     ),
     row(
         "MaxZlibMemUsage",
         "CLPV",
         "Limit on the amount of memory used by HTTP compression above which it is automatically disabled (in bytes, see global.maxzlibmem)",
-        |_| Value::U32(0),
+        |info| Value::count(info.global.compression.memory),
     ),
     row("Tasks", "MGPV", "Total number of tasks in the current worker process (active + sleeping)", |info| {
         Value::count(info.tasks)

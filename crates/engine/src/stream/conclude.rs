@@ -244,7 +244,8 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         request_date: request_date(state),
         timers: state.timings.timers(rt::now()),
         status: state.status,
-        bytes_to_client: state.bytes.bytes_out,
+        // As HAProxy: what a compressed answer was before.
+        bytes_to_client: if state.compression.is_some() { state.bytes.received } else { state.bytes.bytes_out },
         bytes_from_client: state.bytes.bytes_in,
         termination: [cause, phase, presented, returned],
         method: if state.has_request { method } else { b"" },

@@ -147,7 +147,7 @@ impl<'s> Plan<'s> {
         }
         let filters = state.borrow().filters.clone();
         if let Some(filters) = &filters {
-            filter::request_head(filters, state);
+            filter::request_head(session, filters, state);
         }
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);

@@ -151,6 +151,7 @@ impl<'a> EvalContext<'a> {
                     first: state.first,
                     server_status: state.server_status,
                     status: u16::try_from(state.status).ok().filter(|status| *status > 0),
+                    compression: state.compression,
                 },
                 variables: Variables {
                     process: Some(&shared.live.variables),

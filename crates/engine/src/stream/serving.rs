@@ -56,7 +56,11 @@ pub async fn stream(
         state.service = Some(shown);
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
-    let filters = state.borrow().filters.clone().filter(|_| ruled);
+    let known_filters = state.borrow().filters.clone();
+    let filters = known_filters.clone().filter(|_| ruled);
+    if let Some(filters) = known_filters {
+        filter::negotiate(session, &filters, &state);
+    }
     let rule = trailers(proxy.http.drop_request_trailers, None);
     let started = body::start(body, client, &state, Coding::Removed, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);

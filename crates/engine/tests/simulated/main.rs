@@ -17,6 +17,7 @@ mod budgets;
 mod chaos;
 mod check_pool;
 mod checks;
+mod compression;
 mod connecting;
 mod conversations;
 mod dying;

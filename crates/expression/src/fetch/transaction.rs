@@ -20,6 +20,10 @@ pub const TABLE: &[Fetch] = &[
     Fetch::new("internal.strm.is_htx", NONE, Type::Bool, Places::RUNNING, "Whether messages are taken apart.", is_http),
     Fetch::new("req.proto_http", NONE, Type::Bool, Places::TRANSACTION, HTTP, super::payload::proto_http),
     Fetch::new("req_proto_http", NONE, Type::Bool, Places::TRANSACTION, HTTP, super::payload::proto_http),
+    Fetch::new("res.comp", NONE, Type::Bool, Places::SERVER_LAYER5, "Whether the answer is compressed here.", is_compressed)
+        .needing(ANSWER),
+    Fetch::new("res.comp_algo", NONE, Type::Str, Places::SERVER_LAYER5, "The algorithm that compresses the answer.",
+        algorithm).needing(ANSWER),
     Fetch::new("res.ver", NONE, Type::Str, Places::SERVER_LAYER5, VERSION, version).needing(ANSWER),
     Fetch::new("resp_ver", NONE, Type::Str, Places::SERVER_LAYER5, VERSION, version).needing(ANSWER),
     Fetch::new("server_status", NONE, Type::Int, Places::SERVER_LAYER5, "The status that the server sent.", from_server)
@@ -31,6 +35,14 @@ pub const TABLE: &[Fetch] = &[
 
 fn is_first<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     Some(Value::Bool(context.transaction.first))
+}
+
+fn is_compressed<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    Some(Value::Bool(context.transaction.compression.is_some()))
+}
+
+fn algorithm<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    context.transaction.compression.map(|name| Value::Str(name.as_bytes()))
 }
 
 fn is_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -67,11 +79,14 @@ mod tests {
 
     #[test]
     fn answers_and_transactions() {
-        let transaction = Transaction { first: true, server_status: Some(404), status: Some(410) };
+        let transaction =
+            Transaction { first: true, server_status: Some(404), status: Some(410), compression: Some("gzip") };
         let rows = [
             ("status", "410"),
             ("txn.status", "410"),
             ("server_status", "404"),
+            ("res.comp", "1"),
+            ("res.comp_algo", "gzip"),
             ("res.ver", "1.1"),
             ("resp_ver", "1.1"),
             ("req.ver", "1.1"),
@@ -85,6 +100,8 @@ mod tests {
             ("status", "<none>"),
             ("txn.status", "<none>"),
             ("server_status", "<none>"),
+            ("res.comp", "0"),
+            ("res.comp_algo", "<none>"),
             ("http_first_req", "0"),
             ("req.proto_http", "1"),
             ("req_proto_http", "1"),

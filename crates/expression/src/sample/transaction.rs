@@ -9,4 +9,6 @@ pub struct Transaction {
     pub server_status: Option<u16>,
     /// The status that the client got; `None`: none yet.
     pub status: Option<u16>,
+    /// The algorithm that compresses its answer; `None`: it is not compressed.
+    pub compression: Option<&'static str>,
 }

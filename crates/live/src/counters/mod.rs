@@ -2,11 +2,13 @@
 //! its own; a reader adds them up. Must never be asked by a decision: limits and queues have their own counts.
 
 mod cell;
+mod content;
 mod http2;
 mod kept;
 mod rate;
 
 pub use cell::{Averages, Count, Peak};
+pub use content::ContentCounters;
 pub use http2::Http2Counters;
 pub use kept::{Kept, KeptCounts, Side};
 pub use rate::Rate;
@@ -206,6 +208,10 @@ pub struct ProxyCounters {
     pub front_http2: Http2Counters,
     /// The same with servers.
     pub back_http2: Http2Counters,
+    /// Bodies of its responses, as a frontend.
+    pub front_content: ContentCounters,
+    /// The same as a backend.
+    pub back_content: ContentCounters,
 }
 
 impl ProxyCounters {
@@ -216,6 +222,8 @@ impl ProxyCounters {
             binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
             front_http2: Http2Counters::default(),
             back_http2: Http2Counters::default(),
+            front_content: ContentCounters::default(),
+            back_content: ContentCounters::default(),
         }
     }
 }
@@ -241,6 +249,9 @@ pub struct ProcessCounters {
     pub back_key_rate: Rate,
     /// In units of 32 bytes.
     pub bytes_out_rate: Rate,
+    /// Bytes that the compressor reads and writes.
+    pub compressor_in_rate: Rate,
+    pub compressor_out_rate: Rate,
 }
 
 /// What one worker counts.
@@ -273,6 +284,8 @@ impl WorkerCounters {
             if all {
                 proxy.front_http2.clear();
                 proxy.back_http2.clear();
+                proxy.front_content.clear();
+                proxy.back_content.clear();
             }
         }
         self.servers.iter().for_each(|counters| counters.clear(all, false));
@@ -327,6 +340,15 @@ impl Counters {
         let part = |worker: &Arc<WorkerCounters>| {
             let counters = &worker.proxies[proxy];
             of(if front { &counters.front_http2 } else { &counters.back_http2 }).get()
+        };
+        self.workers.iter().map(part).fold(0, u64::wrapping_add)
+    }
+
+    /// The sum of a count of bodies, of a frontend (`front`) or a backend.
+    pub fn content(&self, proxy: usize, front: bool, of: impl Fn(&ContentCounters) -> &Count) -> u64 {
+        let part = |worker: &Arc<WorkerCounters>| {
+            let counters = &worker.proxies[proxy];
+            of(if front { &counters.front_content } else { &counters.back_content }).get()
         };
         self.workers.iter().map(part).fold(0, u64::wrapping_add)
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn process(bound: u32) -> Arc<ProcessState> {
-    Arc::new(ProcessState::new(bound, &RatesSpec::default()))
+    Arc::new(ProcessState::new(bound, &RatesSpec::default(), None))
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn servers_that_come_and_go_lose_nobody_and_are_never_overloaded() {
 #[test]
 fn every_parked_worker_gets_in_and_never_too_many_at_once() {
     for (bound, workers, rounds) in [(1, 2, 20_000), (2, 6, 5_000)] {
-        let process = Arc::new(ProcessState::new(bound, &RatesSpec::default()));
+        let process = Arc::new(ProcessState::new(bound, &RatesSpec::default(), None));
         let (inside, parked) = (AtomicU32::new(0), AtomicU32::new(0));
         let work = |worker: u64| {
             let mut dice = Dice(worker);
@@ -328,7 +328,7 @@ fn every_parked_worker_gets_in_and_never_too_many_at_once() {
 /// A release and a parking at the same moment, round after round, and nobody else who could make up for a mistake.
 #[test]
 fn a_release_is_not_missed_by_who_parks_at_that_moment() {
-    let process = Arc::new(ProcessState::new(1, &RatesSpec::default()));
+    let process = Arc::new(ProcessState::new(1, &RatesSpec::default(), None));
     let rounds = 20_000;
     let turn = AtomicUsize::new(0);
     let start = Instant::now();

@@ -1,11 +1,14 @@
 //! Filters: names of a sequence become indices. Must never judge what a filter asks for.
 
 use super::Compiler;
-use crate::program::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
+use crate::program::{Bandwidth, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
 use crate::rule::{Action, RuleNames, expression_text};
 use config::diagnostic::Form;
 use config::span::Spanned;
-use config::spec::{BandwidthSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec, SharedLimitSpec, Spec};
+use config::spec::{
+    BandwidthSpec, CompressionDirection, CompressionSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec,
+    SharedLimitSpec, Spec,
+};
 use expression::sample::{Place, cast};
 use expression::{Expression, Names};
 use live::table::sample_type;
@@ -13,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The filter of a line that shares no limit.
-fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
+fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection) -> Filter {
     match written {
         FilterSpec::Bandwidth(limit) => Filter::Bandwidth(Bandwidth {
             upload: limit.upload,
@@ -22,6 +25,14 @@ fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
             min_size: limit.min_size.into(),
         }),
         FilterSpec::GrpcWeb => Filter::GrpcWeb,
+        FilterSpec::Compression { upload, explicit } => {
+            let directed = match direction {
+                CompressionDirection::Request => *upload,
+                CompressionDirection::Response => !*upload,
+                CompressionDirection::Both => true,
+            };
+            Filter::Compression(CompressionFilter { upload: *upload, enabled: *explicit || directed })
+        }
         FilterSpec::Trace(trace) => Filter::Trace(Arc::new(Trace {
             label: format!("{}/{proxy}", trace.name.as_deref().unwrap_or("TRACE")).into(),
             quiet: trace.quiet,
@@ -47,6 +58,22 @@ fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<
     order.into()
 }
 
+/// What `compression` lines say.
+pub(super) fn compression(written: &CompressionSpec) -> Option<Box<Compression>> {
+    let types = |list: &[String]| list.iter().map(|name| name.to_ascii_lowercase().into()).collect();
+    written.written.then(|| {
+        Box::new(Compression {
+            algorithms: written.algorithms.iter().rev().copied().collect(),
+            request_algorithm: written.request_algorithm,
+            types: types(&written.types),
+            request_types: types(&written.request_types),
+            least: written.least,
+            request_least: written.request_least,
+            offload: written.offload,
+        })
+    })
+}
+
 impl Compiler<'_> {
     /// The filters of a proxy.
     pub(super) fn filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Filters {
@@ -55,7 +82,7 @@ impl Compiler<'_> {
             FilterSpec::Bandwidth(limit @ BandwidthSpec { shared: Some(shared), .. }) => {
                 self.shared_limit(spec, index, limit, shared)
             }
-            _ => filter_of(filter, &proxy.name.value),
+            _ => filter_of(filter, &proxy.name.value, proxy.compression.direction),
         };
         Filters {
             list: written.list.iter().map(filter).collect(),
@@ -108,7 +135,7 @@ impl Compiler<'_> {
                 table,
                 key,
             })),
-            _ => filter_of(&FilterSpec::Bandwidth(limit.clone()), own),
+            _ => filter_of(&FilterSpec::Bandwidth(limit.clone()), own, CompressionDirection::default()),
         }
     }
 

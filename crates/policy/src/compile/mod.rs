@@ -40,7 +40,7 @@ pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_serve
 pub use limits::Limits;
 use names::SpecNames;
 
-use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
+use crate::program::{Global, GlobalCompression, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
 use crate::registry::Registry;
 use ::tls::details::Wanted;
 use base::moment::WallTime;
@@ -418,6 +418,14 @@ impl<'a> Compiler<'a> {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
             rates: written.rates,
+            compression: GlobalCompression {
+                rate: written.compression.rate,
+                usage: written.compression.usage.unwrap_or(100),
+                memory: u64::from(written.compression.memory.unwrap_or(0)) << 20,
+                level: written.compression.level.unwrap_or(1),
+                // With less than 9, the format's own least, nothing can be read.
+                window: written.compression.window.unwrap_or(15).clamp(9, 15) as u8,
+            },
             tokens: expression::key::TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
@@ -512,6 +520,7 @@ impl<'a> Compiler<'a> {
             backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),
             rules: compiled.rules,
             filters: self.filters(spec, index, written),
+            compression: filter::compression(&written.compression),
             timeouts: timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,

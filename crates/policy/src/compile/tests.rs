@@ -52,6 +52,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         captures: config::spec::CapturesSpec::default(),
         rules: Default::default(),
         filters: Default::default(),
+        compression: Default::default(),
         timeouts: TimeoutsSpec::default(),
         retries: 3,
         http_reuse: HttpReuse::default(),

@@ -1,6 +1,7 @@
 //! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
 //! to one stream.
 
+use config::spec::CompressionAlgorithm;
 use expression::Expression;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,36 @@ pub enum Filter {
     Trace(Arc<Trace>),
     /// `filter grpc-web`.
     GrpcWeb,
+    /// `filter comp-req` and `filter comp-res`.
+    Compression(CompressionFilter),
+}
+
+/// A filter that compresses one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompressionFilter {
+    /// It compresses requests; else responses.
+    pub upload: bool,
+    /// Without it, it is there for its place among the filters alone (`compression direction`).
+    pub enabled: bool,
+}
+
+/// What `compression` lines say. Of a frontend and a backend, each setting is the backend's, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compression {
+    /// Algorithms for responses, the last one written first: of two with one coding, that one is used.
+    pub algorithms: Box<[CompressionAlgorithm]>,
+    /// The algorithm for requests.
+    pub request_algorithm: Option<CompressionAlgorithm>,
+    /// Beginnings of the media types of responses, in lower case; none: all.
+    pub types: Box<[Box<str>]>,
+    /// The same of requests.
+    pub request_types: Box<[Box<str>]>,
+    /// Bytes that a response has at least; 0: not written.
+    pub least: u64,
+    /// The same of requests.
+    pub request_least: u64,
+    /// Servers are not asked for codings.
+    pub offload: bool,
 }
 
 /// A limit of bandwidth for each stream.

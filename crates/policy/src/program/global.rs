@@ -46,6 +46,21 @@ pub struct SocketBuffers {
     pub unsent: Option<u32>,
 }
 
+/// What bounds compression over the whole process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalCompression {
+    /// `maxcomprate`: kilobytes a second at the start; the runtime API may change it.
+    pub rate: Option<u32>,
+    /// `maxcompcpuusage`, percent; 100: no limit.
+    pub usage: u32,
+    /// `maxzlibmem`, bytes; 0: no limit.
+    pub memory: u64,
+    /// `tune.comp.maxlevel`, from 1 to 9.
+    pub level: u32,
+    /// Base-two logarithm of the bytes of history, from 9 to 15.
+    pub window: u8,
+}
+
 /// The `global` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Global {
@@ -55,6 +70,8 @@ pub struct Global {
     pub maxconn_is_automatic: bool,
     /// `maxconnrate`, `maxsessrate`, `maxsslrate`. Nothing is encrypted yet, so the last one never strikes.
     pub rates: RatesSpec,
+    /// What bounds compression.
+    pub compression: GlobalCompression,
     /// `maxpipes`: pipes for splicing; a quarter of `maxconn` where nothing was written.
     pub maxpipes: usize,
     /// The number of descriptors that the process needs for that, or `ulimit-n`: what its limit is to be raised to.

@@ -41,8 +41,8 @@ pub use connecting::{
     TrafficSwitch,
 };
 pub use errors::{ErrorPages, Page};
-pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
-pub use global::{Global, Http2Limits, SocketBuffers, StreamLimits};
+pub use filter::{Bandwidth, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
+pub use global::{Global, GlobalCompression, Http2Limits, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
 pub use lent::Lent;

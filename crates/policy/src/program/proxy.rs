@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
 use super::{
-    BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Lent, Listening, LogLines,
-    LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
+    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, Filters, FrontendLimits, Http, Lent, Listening,
+    LogLines, LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -121,6 +121,8 @@ pub struct Proxy {
     pub rules: Rules,
     /// Its filters.
     pub filters: Filters,
+    /// What its `compression` lines say; `None`: there are none.
+    pub compression: Option<Box<Compression>>,
     /// The `userlist`s that its expressions ask and that have passwords hidden by crypt(3).
     pub slow_userlists: Vec<usize>,
     /// `timeout …`.

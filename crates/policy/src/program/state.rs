@@ -20,6 +20,7 @@ impl Program {
         let plan = LivePlan {
             maxconn: self.global.maxconn,
             rates: self.global.rates,
+            compression_rate: self.global.compression.rate,
             proxies: self.proxies.iter().map(|proxy| proxy.plan()).collect(),
             followers,
             variable_limits: self.global.variables.limits(),

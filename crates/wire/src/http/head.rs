@@ -192,6 +192,16 @@ impl Head {
         self.fields.prepend(name, value);
     }
 
+    /// Has the body go on in chunks, because its length is not known any more. The field that says so is the last one, unless there is
+    /// one already.
+    pub fn frame_in_chunks(&mut self) {
+        if self.framing != Framing::Chunked {
+            self.framing = Framing::Chunked;
+            self.fields.remove_known(super::Name::ContentLength);
+            self.append(b"transfer-encoding", b"chunked");
+        }
+    }
+
     /// Removes every field of that lower-case name and tells how many there were.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
         self.fields.remove_all(name)

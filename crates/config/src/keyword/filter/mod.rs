@@ -2,12 +2,15 @@
 //! table of filters; what the arguments of one mean is in its own file. Must never know what a filter does.
 
 mod bandwidth;
+mod compression;
 mod sequence;
 mod trace;
 
-pub(crate) use sequence::{read as read_sequence, verify};
+pub(crate) use compression::imply;
+pub(crate) use sequence::read as read_sequence;
 
-use super::proxy::{ProxyContext, ProxyParse};
+use super::proxy::{ProxyContext, ProxyDraft, ProxyParse};
+use super::report::Report;
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
@@ -40,9 +43,9 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
         bandwidth::download,
     ),
     not_yet("cache", "<cache>", "Puts a cache among the filters."),
-    not_yet("comp-req", "", "Puts compression of requests among the filters."),
-    not_yet("comp-res", "", "Puts compression of responses among the filters."),
-    not_yet("compression", "", "Puts compression among the filters."),
+    supported("comp-req", "", "Puts compression of requests among the filters.", compression::request),
+    supported("comp-res", "", "Puts compression of responses among the filters.", compression::response),
+    supported("compression", "", "Puts compression among the filters.", compression::both),
     not_yet("fcgi-app", "<section>", "Puts a FastCGI application among the filters."),
     supported("grpc-web", "", "Translates gRPC-Web of clients to gRPC of servers, and back. Weir's own.", grpc_web),
     not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
@@ -81,6 +84,13 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
+/// Adds the filters that other lines imply, and tells what is wrong with those of each proxy.
+pub(crate) fn complete(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
+    compression::verify(drafts, report);
+    drafts.iter_mut().for_each(imply);
+    sequence::verify(drafts, report);
+}
+
 fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
     if !context.report.too_many(line, 2, "filter grpc-web") {
         context.draft.spec.filters.list.push(FilterSpec::GrpcWeb);
@@ -97,6 +107,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let working = TABLE.iter().filter(|row| matches!(row.status, Status::Supported(_)));
     working.map(|row| match row.name {
         "bwlim-in" | "bwlim-out" => (row.name, "BWLIM"),
+        "comp-req" | "comp-res" | "compression" => (row.name, "COMP"),
         "grpc-web" => (row.name, "GRPCWEB"),
         _ => (row.name, "TRACE"),
     })

@@ -21,9 +21,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("maxsslconn", "<number>", "TLS connections at once."),
     supported("maxsslrate", "<number>", "New TLS sessions a second.", maxsslrate),
     supported("maxpipes", "<number>", "Pipes to use for splicing at most.", maxpipes),
-    not_yet("maxcomprate", "<number>", "Kilobytes a second to compress at most."),
-    not_yet("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced."),
-    not_yet("maxzlibmem", "<number>", "Megabytes that zlib may use."),
     supported("spread-checks", "<0..50>", "Percentage by which health checks are spread in time.", spread_checks),
     supported(
         "max-spread-checks",

@@ -1,5 +1,6 @@
 //! Keywords of the `global` section, by family. Owns their dispatch; the meaning of each is in its family's file.
 
+mod compression;
 mod debugging;
 mod http1;
 mod http2;
@@ -66,6 +67,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Process", rows: process::TABLE },
     Family { title: "Files that outlive the process", rows: kept::TABLE },
     Family { title: "Limits", rows: limits::TABLE },
+    Family { title: "Compression", rows: compression::TABLE },
     Family { title: "Threads and processors", rows: processors::TABLE },
     Family { title: "Rights", rows: rights::TABLE },
     Family { title: "Machine", rows: machine::TABLE },

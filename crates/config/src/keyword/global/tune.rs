@@ -2,7 +2,7 @@
 
 use super::http2::{glitches_usage, streams_elasticity};
 use super::machine::{evaluation_time, max_rules_at_once};
-use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, removed, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::DEFAULT_BUFSIZE;
@@ -94,7 +94,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client.", unsent_client),
     supported("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server.", unsent_server),
     supported("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command.", max_payload),
-    not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
     supported(
         "tune.defaults.purge",
         "[{ all | none | <element>[,...] }]",
@@ -229,8 +228,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<value>",
         "Use of idle connections of other thread groups; Weir has no thread groups.",
     ),
-    tuning("tune.zlib.memlevel", "<number>", "Memory of zlib for each stream; Weir has none."),
-    tuning("tune.zlib.windowsize", "<number>", "Window of zlib for each stream; Weir has none."),
     removed(
         "tune.chksize",
         "<number>",

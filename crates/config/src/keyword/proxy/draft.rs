@@ -6,10 +6,10 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, EmailAlertSpec, ErrorFileSpec,
-    FiltersSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode,
-    OptionsSpec, PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec,
-    StateFileSpec, TimeoutsSpec,
+    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
+    ErrorFileSpec, FiltersSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec,
+    LogSpec, Mode, OptionsSpec, PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec,
+    SectionsSpec, StateFileSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -100,6 +100,7 @@ impl ProxyDraft {
             default_backend: None,
             rules: RulesSpec::default(),
             filters: FiltersSpec::default(),
+            compression: CompressionSpec::default(),
             captures: CapturesSpec::default(),
             timeouts: TimeoutsSpec::default(),
             retries: 3,

@@ -5,6 +5,7 @@ mod balance;
 mod capture;
 mod certificates;
 mod checks;
+mod compression;
 mod connecting;
 mod cookie;
 mod draft;
@@ -120,6 +121,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Mails", rows: mail::TABLE },
     Family { title: "Captures", rows: capture::TABLE },
     Family { title: "Rules", rows: rules::TABLE },
+    Family { title: "Compression", rows: compression::TABLE },
     Family { title: "Persistence", rows: persistence::TABLE },
     Family { title: "Persistence by cookies", rows: cookie::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },

@@ -4,7 +4,7 @@ use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
 use crate::keyword::place::places::{
-    ANY, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
+    BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
 };
 use crate::keyword::{filter, rule};
 use crate::spec::RulesSpec;
@@ -97,16 +97,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Order of the filters.",
         filter::read_sequence,
     ),
-    not_yet(ANY, "compression algo", "<algorithm>...", "Compression of responses."),
-    not_yet(ANY, "compression algo-req", "<algorithm>", "Compression of requests."),
-    not_yet(ANY, "compression algo-res", "<algorithm>...", "Compression of responses."),
-    not_yet(ANY, "compression direction", "{ request | response | both }", "What is compressed."),
-    not_yet(ANY, "compression minsize-req", "<size>", "Smallest request worth compressing."),
-    not_yet(ANY, "compression minsize-res", "<size>", "Smallest response worth compressing."),
-    not_yet(ANY, "compression offload", "", "Take Accept-Encoding away from requests."),
-    not_yet(ANY, "compression type", "<type>...", "Content types to compress."),
-    not_yet(ANY, "compression type-req", "<type>...", "Content types of requests to compress."),
-    not_yet(ANY, "compression type-res", "<type>...", "Content types of responses to compress."),
     not_yet(BACK_ONLY_EVERYWHERE, "use-fcgi-app", "<section>", "FastCGI application behind the servers."),
 ];
 

@@ -32,11 +32,12 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Admin),
 ];
 
-/// The settings of `set rate-limit`, as HAProxy lists them; the last one belongs to HTTP compression.
+/// The settings of `set rate-limit`, as HAProxy lists them.
 const RATE_LIMITS: &str = "'set rate-limit' only supports :
    - 'connections global' to set the per-process maximum connection rate
    - 'sessions global' to set the per-process maximum session rate
    - 'ssl-sessions global' to set the per-process maximum SSL session rate
+   - 'http-compression global' to set the per-process maximum compression speed in kB/s
 ";
 
 fn frontend(call: &mut Call<'_, Worker>) {
@@ -75,7 +76,10 @@ fn rate_limit(call: &mut Call<'_, Worker>) {
         ("sessions", "global") => process.session_throttle(),
         ("ssl-sessions", "global") => process.tls_session_throttle(),
         ("http-compression", "global") => {
-            return call.refuse("'set rate-limit http-compression' has no effect: responses are not compressed yet.");
+            return match read_limit(call.word(4), "Expects an integer value.") {
+                Ok(limit) => process.compression.set_rate(limit),
+                Err(sentence) => call.refuse(sentence),
+            };
         }
         _ => return call.refuse(RATE_LIMITS),
     };

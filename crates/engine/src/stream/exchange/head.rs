@@ -234,6 +234,7 @@ impl Exchange<'_> {
         if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
+        filter::judge(state);
         state.timings.response = Some(rt::now());
         state.server_status = Some(status);
         tracking::answer(self.session, state, status);
@@ -254,7 +255,9 @@ impl Exchange<'_> {
         }
         let (outcome, status) = (ending.outcome, ending.status);
         // The log must not take the server's answer for the one that the client gets.
-        self.state.borrow_mut().response.clear();
+        let state = &mut *self.state.borrow_mut();
+        state.response.clear();
+        state.compression = None;
         self.ending = Some(ending);
         End::Failed { outcome, status, page: status > 0 }
     }

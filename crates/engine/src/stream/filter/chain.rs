@@ -17,6 +17,8 @@ struct Stage {
     filter: usize,
     /// What the one before has let go; the first one sees what has come.
     held: Buffer,
+    /// It holds something itself that it may give at once.
+    busy: bool,
     /// It has let go everything, and nothing more comes.
     done: bool,
 }
@@ -30,7 +32,7 @@ pub(super) struct Chain {
 
 impl Chain {
     pub(super) fn new(filters: &Filters, direction: Direction) -> Self {
-        let stage = |filter: &usize| Stage { filter: *filter, held: Buffer::empty(), done: false };
+        let stage = |filter: &usize| Stage { filter: *filter, held: Buffer::empty(), busy: false, done: false };
         let stages = filters.borrow().order(direction).iter().map(stage).collect();
         Self { filters: Rc::clone(filters), direction, stages }
     }
@@ -59,11 +61,11 @@ impl BodyFilter for Chain {
             }
             if !to.is_empty() {
                 // The next one has not taken what it got: this one's turn comes when it has.
-                again |= !from.is_empty() || source_ended;
+                again |= !from.is_empty() || stage.busy || source_ended;
                 source_ended = false;
                 continue;
             }
-            if from.is_empty() && !source_ended {
+            if from.is_empty() && !stage.busy && !source_ended {
                 continue;
             }
             let filter = &mut set.attached[stage.filter].filter;
@@ -73,6 +75,7 @@ impl BodyFilter for Chain {
                 conn::flow::forward(from, to, usize::MAX);
                 Passed::Through
             };
+            stage.busy = passed == Passed::Again;
             match passed {
                 Passed::Through => {
                     again |= !from.is_empty();

@@ -16,6 +16,7 @@
 
 mod bandwidth;
 mod chain;
+mod compression;
 mod grpc_web;
 mod shared;
 mod trace;
@@ -34,6 +35,7 @@ use policy::program::Proxy;
 use wire::http::{Fields, Head};
 
 use crate::session::Session;
+use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 use chain::Chain;
 
@@ -77,11 +79,32 @@ pub struct Scene {
     pub tell: Option<fn(&[u8])>,
 }
 
+/// The proxies of a stream whose request is ready for its server.
+#[derive(Debug, Clone, Copy)]
+pub struct Parties<'a> {
+    /// Its frontend.
+    pub frontend: &'a Proxy,
+    /// Its backend; `None`: it is answered before it has one.
+    pub backend: Option<&'a Proxy>,
+}
+
 /// One filter of one stream.
 pub trait Filter {
     /// It is told what becomes of the stream.
     fn note(&mut self, scene: &Scene, event: Event<'_>) {
         let _ = (scene, event);
+    }
+
+    /// Rules have run over the request: what it asks for is known. Called before [`Filter::head`] sees it, and for requests
+    /// that a service answers as well, whose heads no filter sees.
+    fn negotiate(&mut self, parties: &Parties<'_>, request: &mut Head) {
+        let _ = (parties, request);
+    }
+
+    /// An answer has come, which rules have not seen. Returns the algorithm that it will be compressed by.
+    fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
+        let _ = state;
+        None
     }
 
     /// A head that is about to go on. What it changes there is what goes on: also `framing`, where it is going to change
@@ -157,12 +180,16 @@ impl Set {
         }
     }
 
-    fn attach(&mut self, proxy: &Proxy, of_backend: bool) {
+    fn attach(&mut self, session: &Session, proxy: &Proxy, of_backend: bool) {
         let first = self.attached.len();
         for (index, plan) in proxy.filters.list.iter().enumerate() {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
                 policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
+                policy::program::Filter::Compression(plan) => {
+                    let limits = session.generation().program.global.compression;
+                    Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
+                }
                 policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };
@@ -217,7 +244,7 @@ pub fn begin(session: &Session, state: &SharedStreamState) {
         return;
     }
     let mut set = new(session);
-    set.attach(proxy, false);
+    set.attach(session, proxy, false);
     set.tell(Event::Begun);
     set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
     state.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
@@ -246,7 +273,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) {
     {
         let set = &mut *filters.borrow_mut();
         if differs {
-            set.attach(backend, true);
+            set.attach(session, backend, true);
         }
         set.scene.has_backend = true;
         set.tell(Event::BackendChosen(&backend.name));
@@ -255,10 +282,28 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) {
     state.borrow_mut().filters = Some(filters);
 }
 
+/// Rules have run over a request.
+pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState) {
+    let state = &mut *state.borrow_mut();
+    let backend = state.backend.map(|index| session.proxy_at(index));
+    let parties = Parties { frontend: session.proxy(), backend };
+    filters.borrow_mut().attached.iter_mut().for_each(|own| own.filter.negotiate(&parties, &mut state.request));
+}
+
 /// A request's head is about to go to the server.
-pub fn request_head(filters: &Filters, state: &SharedStreamState) {
+pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamState) {
+    negotiate(session, filters, state);
     let state = &mut *state.borrow_mut();
     filters.borrow_mut().head(Direction::Request, &mut state.request);
+}
+
+/// An answer has come, which rules have not seen.
+pub fn judge(state: &mut StreamState) {
+    let Some(filters) = state.filters.clone() else { return };
+    let set = &mut *filters.borrow_mut();
+    // One filter alone compresses it.
+    let found = set.response.iter().find_map(|index| set.attached[*index].filter.judge(state));
+    state.compression = found;
 }
 
 /// An answer's head is about to go to the client.

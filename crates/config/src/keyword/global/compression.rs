@@ -1,0 +1,80 @@
+//! What bounds HTTP compression over the whole process (section 3.2). Must never count a byte.
+
+use super::{GlobalContext, GlobalKeyword, supported, tuning};
+use crate::document::Line;
+use crate::keyword::argument::{lenient, limit};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported("maxcomprate", "<number>", "Kilobytes a second to compress at most.", rate),
+    supported("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced.", usage),
+    supported("maxzlibmem", "<number>", "Megabytes that the states of compression may use.", memory),
+    supported("tune.comp.maxlevel", "<number>", "Highest compression level.", level),
+    tuning(
+        "tune.zlib.memlevel",
+        "<number>",
+        "Memory of zlib for each stream; Weir's compressor has one size, that of level 8.",
+    ),
+    supported("tune.zlib.windowsize", "<number>", "Bytes of history of a compressor, as a power of two.", window),
+];
+
+fn rate(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "maxcomprate") {
+        return;
+    }
+    match line.words.get(1) {
+        Some(word) => context.spec.compression.rate = limit(lenient(word, "maxcomprate", &mut context.report)),
+        None => context.report.alert(line.span(1), "'maxcomprate' expects an integer argument in kb/s."),
+    }
+}
+
+fn usage(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "maxcompcpuusage") {
+        return;
+    }
+    let number = line.words.get(1).map(|word| lenient(word, "maxcompcpuusage", &mut context.report));
+    match number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= 100) {
+        Some(number) => context.spec.compression.usage = Some(number),
+        None => {
+            let message = "'maxcompcpuusage' expects an integer argument between 0 and 100.";
+            context.report.alert(line.span(1), message);
+        }
+    }
+}
+
+fn memory(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "maxzlibmem") {
+        return;
+    }
+    match line.words.get(1) {
+        Some(word) => context.spec.compression.memory = limit(lenient(word, "maxzlibmem", &mut context.report)),
+        None => context.report.alert(line.span(1), "'maxzlibmem' expects an integer argument."),
+    }
+}
+
+/// A number between `least` and `most`.
+fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32), end: &str) -> Option<u32> {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
+        return None;
+    }
+    let number = line.words.get(1).map(|word| lenient(word, name, &mut context.report));
+    let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| (least..=most).contains(number));
+    if number.is_none() {
+        let message = format!("'{name}' expects a numeric value between {least} and {most}{end}");
+        context.report.alert(line.span(1), message);
+    }
+    number
+}
+
+fn level(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(level) = number(context, line, (1, 9), "") {
+        context.spec.compression.level = Some(level);
+    }
+}
+
+fn window(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(window) = number(context, line, (8, 15), ".") {
+        context.spec.compression.window = Some(window);
+    }
+}

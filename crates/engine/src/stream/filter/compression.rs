@@ -1,0 +1,558 @@
+//! `filter comp-req` and `filter comp-res` (configuration manual, sections 4 "compression" and 9.2): the body of one direction is
+//! compressed. Which algorithm is decided here by the heads; zlib-rs compresses. Holds one state of bounded size. Must never
+//! look into a body, and never undo a content coding.
+
+use std::rc::Rc;
+
+use base::buffer::Buffer;
+use config::spec::CompressionAlgorithm;
+use conn::flow::{Passed, forward, make_output};
+use expression::sample::Direction;
+use flate2::{Compress, Compression as Level, FlushCompress, Status};
+use live::ReservedMemory;
+use live::counters::{ContentCounters, Count, ProcessCounters, Rate};
+use policy::program::{Compression, CompressionFilter, GlobalCompression};
+use wire::http::coding::{FULL_WEIGHT, accepted};
+use wire::http::{Framing, Head, Version};
+
+use super::{Event, Filter, Parties, Scene};
+use crate::probes::usage;
+use crate::stream_state::StreamState;
+use crate::worker::Worker;
+
+/// Bytes that are compressed in a row.
+const PIECE: usize = 16 * 1024;
+
+/// Bytes of a state beside its window: the hash table and what waits to be written, at zlib's usual memory level.
+const STATE: u64 = 128 * 1024;
+
+/// Compresses one direction of a stream.
+pub(super) struct Compressor {
+    plan: CompressionFilter,
+    worker: Rc<Worker>,
+    frontend: usize,
+    backend: Option<usize>,
+    limits: GlobalCompression,
+    /// The algorithm that the client accepts, once its request is known.
+    accepted: Option<CompressionAlgorithm>,
+    settings: Settings,
+    coder: Option<Coder>,
+}
+
+/// What applies to the stream, of both proxies.
+#[derive(Default)]
+struct Settings {
+    request_algorithm: Option<CompressionAlgorithm>,
+    /// The beginnings of media types, of requests or responses as the filter compresses.
+    types: Vec<Box<str>>,
+    least: u64,
+}
+
+/// A body on its way.
+struct Coder {
+    algorithm: CompressionAlgorithm,
+    /// `None`: `identity`.
+    state: Option<State>,
+    /// It has counted the message.
+    counted: bool,
+}
+
+struct State {
+    deflate: Compress,
+    level: u32,
+    /// All of the input was taken, and not everything written that came of it.
+    flushing: bool,
+    /// The last byte was written.
+    finished: bool,
+    _memory: ReservedMemory,
+}
+
+impl Compressor {
+    pub(super) fn new(
+        plan: CompressionFilter,
+        worker: &Rc<Worker>,
+        frontend: usize,
+        limits: GlobalCompression,
+    ) -> Self {
+        let worker = Rc::clone(worker);
+        let settings = Settings::default();
+        Self { plan, worker, frontend, backend: None, limits, accepted: None, settings, coder: None }
+    }
+
+    /// Whether something of the process bounds compression now: `maxcomprate` or `maxcompcpuusage`.
+    fn is_limited(&self) -> bool {
+        let most = self.worker.process.live.process.compression.bytes_a_second();
+        if most > 0 {
+            let workers = self.worker.process.counters.workers.iter();
+            let read = Rate::read(rt::now(), workers.map(|worker| &worker.process.compressor_in_rate));
+            if read > most as f64 {
+                return true;
+            }
+        }
+        self.limits.usage < 100 && usage(expression::sample::UsageOf::Worker) > self.limits.usage
+    }
+
+    /// Begins to compress. `None`: there is no memory for that, or too much is compressed already.
+    fn coder(&self, algorithm: CompressionAlgorithm) -> Option<Coder> {
+        if algorithm == CompressionAlgorithm::Identity {
+            return Some(Coder { algorithm, state: None, counted: false });
+        }
+        if rt::memory_is_critical() || self.is_limited() {
+            return None;
+        }
+        let GlobalCompression { level, window, memory, .. } = self.limits;
+        let bytes = (4 << window) + STATE;
+        let memory = self.worker.process.live.process.compression.reserve(bytes, memory)?;
+        let start = Level::new(level);
+        let deflate = match algorithm {
+            CompressionAlgorithm::Gzip => Compress::new_gzip(start, window),
+            CompressionAlgorithm::RawDeflate => Compress::new_with_window_bits(start, false, window),
+            CompressionAlgorithm::Deflate | CompressionAlgorithm::Identity => {
+                Compress::new_with_window_bits(start, true, window)
+            }
+        };
+        let state = State { deflate, level, flushing: false, finished: false, _memory: memory };
+        Some(Coder { algorithm, state: Some(state), counted: false })
+    }
+
+    /// Counts for both proxies. Requests are not counted, as in HAProxy.
+    fn count(&self, count: impl Fn(&ContentCounters)) {
+        if self.plan.upload {
+            return;
+        }
+        let counters = self.worker.counters();
+        count(&counters.proxies[self.frontend].front_content);
+        if let Some(backend) = self.backend {
+            count(&counters.proxies[backend].back_content);
+        }
+    }
+
+    /// Counts bytes that the compressor has read and written; with `bypassed`, they were passed on as they are.
+    fn count_bytes(&self, read: u64, written: u64, bypassed: bool) {
+        let add = |count: &Count, bytes| count.add(bytes);
+        if bypassed {
+            return self.count(|counters| add(&counters.compressor_bypassed, read));
+        }
+        self.count(|counters| {
+            add(&counters.compressor_in, read);
+            add(&counters.compressor_out, written);
+        });
+        let all = |rate: fn(&ProcessCounters) -> &Rate| {
+            let workers = &self.worker.process.counters.workers;
+            move || workers.iter().map(move |worker| rate(&worker.process))
+        };
+        let (process, now) = (&self.worker.counters().process, rt::now());
+        process.compressor_in_rate.add(now, read, all(|process| &process.compressor_in_rate));
+        process.compressor_out_rate.add(now, written, all(|process| &process.compressor_out_rate));
+    }
+
+    /// Compresses what is here of one piece. `None`: it could not.
+    fn compress(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Option<()> {
+        let adapts = self.limits.usage < 100 || self.worker.process.live.process.compression.bytes_a_second() > 0;
+        let limited = adapts && self.is_limited();
+        let state = self.coder.as_mut()?.state.as_mut()?;
+        if adapts && !state.flushing {
+            state.adapt(limited, self.limits.level);
+        }
+        let bypassed = state.level == 0;
+        let (read, written) = state.run(input, output, ended)?;
+        self.count_bytes(read, written, bypassed);
+        Some(())
+    }
+
+    /// Changes a head whose body is compressed.
+    fn mark(coding: CompressionAlgorithm, head: &mut Head) {
+        head.frame_in_chunks();
+        let etag = head.fields().position(|(name, value)| name == b"etag" && is_strong(value));
+        if let Some(index) = etag {
+            head.fields.splice_value(index, 0..0, b"W/");
+        }
+        let varies = head.all(b"vary").any(|value| names(value, b"accept-encoding"));
+        if !varies {
+            add_vary(head);
+        }
+        if coding != CompressionAlgorithm::Identity {
+            head.append(b"content-encoding", coding.coding().as_bytes());
+        }
+    }
+
+    /// Counts a response once all of it was taken.
+    fn end(&mut self) {
+        if let Some(coder) = &mut self.coder
+            && !std::mem::replace(&mut coder.counted, true)
+        {
+            self.count(|counters| counters.compressed.increment());
+        }
+    }
+}
+
+impl State {
+    /// Lowers the level while the process compresses too much, and raises it again afterwards.
+    fn adapt(&mut self, limited: bool, most: u32) {
+        let next = if limited { self.level.saturating_sub(1) } else { (self.level + 1).min(most) };
+        // Everything was flushed, so that nothing is to be written for it; where it fails, the level stays.
+        if next != self.level && self.deflate.set_level(Level::new(next)).is_ok() {
+            self.level = next;
+        }
+    }
+
+    /// Compresses one piece, as far as there is room: what was read and what was written. Everything that came is made
+    /// readable at once.
+    fn run(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Option<(u64, u64)> {
+        make_output(output);
+        let length = input.len().min(PIECE);
+        let is_last = length == input.len();
+        let flush = match (is_last, ended) {
+            (true, true) => FlushCompress::Finish,
+            (true, false) => FlushCompress::Sync,
+            (false, _) => FlushCompress::None,
+        };
+        let (mut read, mut written) = (0, 0);
+        loop {
+            let before = (self.deflate.total_in(), self.deflate.total_out());
+            let status = self.deflate.compress(&input.data()[..length - read], output.spare_mut(), flush).ok()?;
+            let taken = usize::try_from(self.deflate.total_in() - before.0).ok()?;
+            let made = usize::try_from(self.deflate.total_out() - before.1).ok()?;
+            input.consume(taken);
+            output.advance(made);
+            (read, written) = (read + taken, written + made);
+            self.finished = status == Status::StreamEnd;
+            let full = output.room() == 0;
+            self.flushing = is_last && !self.finished && (full || ended);
+            if full || self.finished || read == length && !ended || taken == 0 && made == 0 {
+                return Some((read as u64, written as u64));
+            }
+        }
+    }
+}
+
+/// The algorithm that a request accepts most (`Accept-Encoding`), of those in their order; `identity` where it accepts none and
+/// that is among them.
+fn choose(request: &Head, algorithms: &[CompressionAlgorithm]) -> Option<CompressionAlgorithm> {
+    let (mut best, mut weight) = (None, 0);
+    let all = || request.all(b"accept-encoding").flat_map(accepted);
+    let is_named =
+        |algorithm: CompressionAlgorithm| all().any(|one| one.name.eq_ignore_ascii_case(algorithm.coding().as_bytes()));
+    for one in all() {
+        if one.weight <= weight {
+            continue;
+        }
+        let matching = |algorithm: &&CompressionAlgorithm| match one.name {
+            // It stands for what the field does not name.
+            b"*" => !is_named(**algorithm),
+            name => name.eq_ignore_ascii_case(algorithm.coding().as_bytes()),
+        };
+        if let Some(algorithm) = algorithms.iter().find(matching) {
+            (best, weight) = (Some(*algorithm), one.weight);
+            if weight == FULL_WEIGHT {
+                break;
+            }
+        }
+    }
+    best.or_else(|| algorithms.iter().copied().find(|algorithm| *algorithm == CompressionAlgorithm::Identity))
+}
+
+/// Whether a client says that it takes codings and cannot: `Mozilla/4` other than MSIE 6 with the second service pack of
+/// Windows XP, and MSIE from 7 on.
+fn is_broken(agent: &[u8]) -> bool {
+    if !agent.starts_with(b"Mozilla/4") {
+        return false;
+    }
+    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return true };
+    let rest = &agent[at + b"MSIE ".len()..];
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+    let major = digits.take(4).fold(0_u32, |number, digit| number * 10 + u32::from(digit - b'0'));
+    match major {
+        7.. => false,
+        6 => memchr::memmem::find(rest, b"; SV1").is_none(),
+        _ => true,
+    }
+}
+
+/// Whether a list of tokens has this one, which is in lower case.
+fn names(list: &[u8], token: &[u8]) -> bool {
+    list.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
+}
+
+/// Whether an entity tag is a strong one (RFC 9110, section 8.8.3).
+fn is_strong(etag: &[u8]) -> bool {
+    etag.len() >= 2 && etag.starts_with(b"\"") && etag.ends_with(b"\"")
+}
+
+/// Whether a message has no entity tag, or one that makes sense.
+fn has_sound_etag(head: &Head) -> bool {
+    let mut etags = head.all(b"etag");
+    match (etags.next(), etags.next()) {
+        (None, _) => true,
+        (Some(etag), None) => is_strong(etag.strip_prefix(b"W/").unwrap_or(etag)),
+        _ => false,
+    }
+}
+
+/// Says that the answer depends on Accept-Encoding, behind what it depends on otherwise.
+fn add_vary(head: &mut Head) {
+    let last = head.fields().enumerate().filter(|(_, (name, _))| *name == b"vary").last();
+    match last.map(|(index, (_, value))| (index, value.is_empty())) {
+        None => head.append(b"vary", b"Accept-Encoding"),
+        Some((index, true)) => head.fields.set_value(index, b"Accept-Encoding"),
+        Some(_) => {
+            head.fields.extend_last(b"vary", b",Accept-Encoding");
+        }
+    }
+}
+
+/// Whether the media type of a message is one of those, and none of several parts.
+fn has_type(head: &Head, types: &[Box<str>]) -> bool {
+    let begins =
+        |value: &[u8], with: &[u8]| value.get(..with.len()).is_some_and(|part| part.eq_ignore_ascii_case(with));
+    match head.first(b"content-type") {
+        Some(value) if begins(value, b"multipart") => false,
+        Some(value) => types.is_empty() || types.iter().any(|one| begins(value, one.as_bytes())),
+        None => types.is_empty(),
+    }
+}
+
+/// Whether the body of a message can be another one: what is said of it tells its end, it is large enough, and no coding was
+/// applied to it.
+fn may_be_coded(head: &Head, least: u64) -> bool {
+    let size = match head.framing {
+        Framing::Length(length) => length > 0 && length >= least,
+        Framing::Chunked => true,
+        Framing::None | Framing::UntilClose => false,
+    };
+    size && head.version() == Version::Http11 && !head.contains(b"content-encoding")
+}
+
+impl Settings {
+    fn of(upload: bool, both: &[&Compression]) -> Self {
+        let types = |plan: &Compression| if upload { plan.request_types.to_vec() } else { plan.types.to_vec() };
+        let least = |plan: &Compression| if upload { plan.request_least } else { plan.least };
+        Self {
+            request_algorithm: both.iter().find_map(|plan| plan.request_algorithm),
+            types: both.iter().map(|plan| types(plan)).find(|types| !types.is_empty()).unwrap_or_default(),
+            least: both.iter().map(|plan| least(plan)).find(|least| *least > 0).unwrap_or(0),
+        }
+    }
+}
+
+impl Filter for Compressor {
+    fn note(&mut self, _: &Scene, event: Event<'_>) {
+        // The answer that was judged does not count.
+        if event == Event::Restarted && !self.plan.upload {
+            self.coder = None;
+        }
+    }
+
+    fn negotiate(&mut self, parties: &Parties<'_>, request: &mut Head) {
+        if !self.plan.enabled {
+            return;
+        }
+        self.backend = parties.backend.map(|proxy| proxy.index);
+        let both: Vec<&Compression> = [parties.backend, Some(parties.frontend)]
+            .into_iter()
+            .flatten()
+            .filter_map(|proxy| proxy.compression.as_deref())
+            .collect();
+        self.settings = Settings::of(self.plan.upload, &both);
+        if self.plan.upload {
+            return;
+        }
+        let algorithms = both.iter().map(|plan| &*plan.algorithms).find(|list| !list.is_empty()).unwrap_or_default();
+        let broken = request.first(b"user-agent").is_some_and(is_broken);
+        if !broken {
+            self.accepted = choose(request, algorithms);
+        }
+        // Servers are not to compress what is compressed here.
+        let compresses = self.accepted.is_some_and(|algorithm| algorithm != CompressionAlgorithm::Identity);
+        if compresses && both.iter().any(|plan| plan.offload) {
+            request.remove_all(b"accept-encoding");
+        }
+    }
+
+    fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
+        let algorithm = self.accepted.filter(|_| !self.plan.upload)?;
+        let head = &state.response;
+        let transforms = !head.all(b"cache-control").any(|value| names(value, b"no-transform"));
+        let fits = matches!(head.status(), 200..=203)
+            && !state.wants_head_alone()
+            && state.request.version() == Version::Http11
+            && transforms
+            && may_be_coded(head, self.settings.least)
+            && has_sound_etag(head)
+            && has_type(head, &self.settings.types);
+        self.coder = if fits { self.coder(algorithm) } else { None };
+        self.coder.as_ref().map(|coder| coder.algorithm.name())
+    }
+
+    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+        if (direction == Direction::Request) != self.plan.upload {
+            return;
+        }
+        if self.plan.upload {
+            let algorithm = self.settings.request_algorithm.filter(|_| self.plan.enabled && !head.connection.upgrade);
+            let fits = may_be_coded(head, self.settings.least) && has_type(head, &self.settings.types);
+            self.coder = algorithm.filter(|_| fits).and_then(|algorithm| self.coder(algorithm));
+        } else if !head.framing.has_body() || matches!(head.status(), 0..=199 | 204 | 304) {
+            // A rule has made another answer of it.
+            self.coder = None;
+        }
+        if let Some(coder) = &self.coder {
+            Self::mark(coder.algorithm, head);
+        }
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        (direction == Direction::Request) == self.plan.upload && self.coder.is_some()
+    }
+
+    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        let (is_identity, flushing, finished) = match &self.coder {
+            Some(Coder { state: Some(state), .. }) => (false, state.flushing, state.finished),
+            _ => (true, false, false),
+        };
+        if is_identity {
+            if !input.is_empty() {
+                let moved = forward(input, output, usize::MAX);
+                self.count_bytes(moved as u64, 0, true);
+            }
+            if ended && input.is_empty() {
+                self.end();
+            }
+            return if input.is_empty() { Passed::Through } else { Passed::Again };
+        }
+        if finished || input.is_empty() && !flushing && !ended {
+            return Passed::Through;
+        }
+        if self.compress(input, output, ended).is_none() {
+            return Passed::Refused;
+        }
+        let Some(Coder { state: Some(state), .. }) = &self.coder else { return Passed::Through };
+        if state.finished {
+            self.end();
+            return Passed::Through;
+        }
+        if input.is_empty() && !state.flushing { Passed::Through } else { Passed::Again }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CompressionAlgorithm::{Deflate, Gzip, Identity, RawDeflate};
+
+    fn with(name: &[u8], values: &[&str]) -> Head {
+        let mut head = Head::new();
+        values.iter().for_each(|value| head.append(name, value.as_bytes()));
+        head
+    }
+
+    #[test]
+    fn the_algorithm_follows_the_weights() {
+        let both = [Deflate, Gzip];
+        let rows: &[(&[&str], &[CompressionAlgorithm], Option<CompressionAlgorithm>)] = &[
+            (&[], &both, None),
+            (&[""], &both, None),
+            (&["gzip"], &both, Some(Gzip)),
+            (&["GZIP"], &both, Some(Gzip)),
+            (&["x-gzip"], &both, None),
+            (&["gzip, deflate"], &both, Some(Gzip)),
+            (&["deflate, gzip"], &both, Some(Deflate)),
+            (&["gzip;q=0.5, deflate"], &both, Some(Deflate)),
+            (&["deflate;q=0.5", "gzip"], &both, Some(Gzip)),
+            (&["*"], &both, Some(Deflate)),
+            (&["*;q=0"], &both, None),
+            (&["deflate;q=0, *"], &both, Some(Gzip)),
+            (&["deflate;q=0, gzip;q=0, *"], &both, None),
+            (&["gzip;q=0"], &both, None),
+            (&["br, gzip;q=0.001"], &both, Some(Gzip)),
+            (&["deflate"], &[RawDeflate, Deflate], Some(RawDeflate)),
+            (&[], &[Gzip, Identity], Some(Identity)),
+            (&["gzip;q=0"], &[Gzip, Identity], Some(Identity)),
+            (&["gzip"], &[Gzip, Identity], Some(Gzip)),
+            (&["gzip"], &[], None),
+        ];
+        for (fields, algorithms, expected) in rows {
+            let found = choose(&with(b"accept-encoding", fields), algorithms);
+            assert_eq!(found, *expected, "{fields:?} of {algorithms:?}");
+        }
+    }
+
+    #[test]
+    fn old_browsers_are_known() {
+        let rows = [
+            ("Mozilla/5.0 (X11)", false),
+            ("curl/8", false),
+            ("Mozilla/4.08 [en]", true),
+            ("Mozilla/4.0 (compatible; MSIE 5.5; Windows NT 5.1)", true),
+            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)", true),
+            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)", false),
+            ("Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0)", false),
+            ("Mozilla/4.0 (compatible; MSIE 10.0; Windows NT 6.2)", false),
+        ];
+        for (agent, expected) in rows {
+            assert_eq!(is_broken(agent.as_bytes()), expected, "{agent}");
+        }
+    }
+
+    #[test]
+    fn vary_is_added_once() {
+        let rows: &[(&[&str], &[&str])] = &[
+            (&[], &["Accept-Encoding"]),
+            (&["Other"], &["Other,Accept-Encoding"]),
+            (&["accept-encoding, Other"], &["accept-encoding, Other"]),
+            (&["Other,Accept-Encoding"], &["Other,Accept-Encoding"]),
+            (&["Accept-Encoding", "Foo"], &["Accept-Encoding", "Foo"]),
+            (&["Foo", "Bar"], &["Foo", "Bar,Accept-Encoding"]),
+            (&[""], &["Accept-Encoding"]),
+            (&["*"], &["*,Accept-Encoding"]),
+            (&["accept-encodingx"], &["accept-encodingx,Accept-Encoding"]),
+        ];
+        for (before, after) in rows {
+            let mut head = with(b"vary", before);
+            Compressor::mark(Gzip, &mut head);
+            let found: Vec<&[u8]> = head.all(b"vary").collect();
+            assert_eq!(found, after.iter().map(|value| value.as_bytes()).collect::<Vec<_>>(), "{before:?}");
+            assert_eq!(head.first(b"content-encoding"), Some(&b"gzip"[..]));
+        }
+    }
+
+    #[test]
+    fn entity_tags_become_weak_where_they_make_sense() {
+        let rows: &[(&[&str], bool, &str)] = &[
+            (&["\"a\""], true, "W/\"a\""),
+            (&["W/\"a\""], true, "W/\"a\""),
+            (&["\"\""], true, "W/\"\""),
+            (&["a"], false, "a"),
+            (&["\"a"], false, "\"a"),
+            (&["w/\"a\""], false, "w/\"a\""),
+            (&[""], false, ""),
+            (&["\""], false, "\""),
+            (&["\"a\"", "\"a\""], false, "W/\"a\""),
+        ];
+        for (before, sound, after) in rows {
+            let mut head = with(b"etag", before);
+            assert_eq!(has_sound_etag(&head), *sound, "{before:?}");
+            Compressor::mark(Gzip, &mut head);
+            assert_eq!(head.first(b"etag"), Some(after.as_bytes()), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn media_types_are_told_by_their_beginning() {
+        let types: &[Box<str>] = &["text/plain".into(), "image/svg".into()];
+        let rows: &[(&[&str], bool, bool)] = &[
+            (&["text/plain"], true, true),
+            (&["TEXT/Plain; charset=x"], true, true),
+            (&["text/plainx"], true, true),
+            (&["text/html"], false, true),
+            (&["multipart/mixed"], false, false),
+            (&["Multipart/mixed"], false, false),
+            (&[], false, true),
+            (&["image/png", "text/plain"], false, true),
+        ];
+        for (values, listed, unlisted) in rows {
+            let head = with(b"content-type", values);
+            assert_eq!((has_type(&head, types), has_type(&head, &[])), (*listed, *unlisted), "{values:?}");
+        }
+    }
+}
