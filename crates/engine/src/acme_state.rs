@@ -108,15 +108,17 @@ impl Registry {
         is_new
     }
 
-    /// An operator has set the record of a domain. False: nobody waits for it.
-    pub fn set_record(&self, name: &str, domain: &str) -> bool {
-        let mut is_awaited = false;
+    /// An operator has set the record of a domain. Returns how many records of the certificate are awaited still; `None`: that
+    /// one is not awaited.
+    pub fn set_record(&self, name: &str, domain: &str) -> Option<usize> {
+        let mut left = None;
         self.change(|inner| {
             if let Some(is_set) = inner.records.get_mut(&(name.into(), domain.into())) {
-                (is_awaited, *is_set) = (true, true);
+                *is_set = true;
+                left = Some(inner.records.iter().filter(|((own, _), is_set)| **own == *name && !**is_set).count());
             }
         });
-        is_awaited
+        left
     }
 
     /// Whether any proof is being looked for. What a request passes: no lock.
@@ -257,6 +259,6 @@ mod tests {
         assert!(registry.order("a") && registry.standing("a").is_ordered);
         registry.begin("a");
         assert!(!registry.order("a") && !registry.standing("a").is_ordered);
-        assert!(!registry.set_record("a", "a.example"));
+        assert_eq!(registry.set_record("a", "a.example"), None);
     }
 }

@@ -11,7 +11,7 @@ use config::spec::LogLevel;
 use conn::client::Uri;
 use policy::program::{OcspUpdates, Program};
 use tls::certificate::Certificate;
-use tls::ocsp::{Answer, CertId, Refused, failure, is_signed_by_issuer, request, responder};
+use tls::ocsp::{Answer, CertId, Refused, failure, is_signed_by_issuer, request};
 
 use crate::certificates::used;
 use crate::http_client::{self, Request};
@@ -39,7 +39,7 @@ pub fn start(worker: &Rc<Worker>) {
 pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     let updates = &program.ocsp;
     let wanted = used(program).into_values().filter(|one| one.usage.ocsp_update.unwrap_or(updates.is_usual));
-    let known = wanted.filter(|one| responder(one.der()).is_some()).filter_map(|one| Some((one.ocsp_id()?, one)));
+    let known = wanted.filter(|one| one.responder().is_some()).filter_map(|one| Some((one.ocsp_id()?, one)));
     let mut all = BTreeMap::new();
     for (id, one) in known {
         all.entry(id).or_insert(one);
@@ -105,10 +105,10 @@ fn again(updates: &OcspUpdates, held: Option<&Answer>, failures: u32, now: WallT
 /// # Errors
 /// How it went instead.
 pub async fn update(worker: &Rc<Worker>, certificate: &Certificate) -> Result<Arc<Answer>, Failure> {
-    let (Some(id), Some(responder)) = (certificate.ocsp_id(), responder(certificate.der())) else {
+    let (Some(id), Some(responder)) = (certificate.ocsp_id(), certificate.responder()) else {
         return Err(Outcome::Check.into());
     };
-    let (outcome, lost) = match ask(worker, certificate, &id, &responder).await {
+    let (outcome, lost) = match ask(worker, certificate, &id, responder).await {
         Ok(answer) => (Ok(answer), None),
         Err(Lost { failure, line }) => (Err(failure), line),
     };

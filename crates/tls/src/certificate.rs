@@ -4,7 +4,7 @@ mod draft;
 
 pub use draft::Draft;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use rustls::SignatureAlgorithm;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
-use crate::ocsp::{Answer, CertId};
+use crate::ocsp::{Answer, CertId, responder};
 use crate::passphrase::EncryptedKey;
 use crate::pem::{self, Wrong};
 use crate::x509;
@@ -36,6 +36,10 @@ pub struct Certificate {
     held_back: Vec<CertificateDer<'static>>,
     /// That of its issuer, from a file of its own.
     issuer: Option<CertificateDer<'static>>,
+    /// What OCSP calls it, once that was asked for.
+    ocsp_id: OnceLock<Option<CertId>>,
+    /// Its responder, likewise.
+    responder: OnceLock<Option<String>>,
     /// Where its parts are from.
     pub files: Files,
     /// What is to be done with it.
@@ -209,7 +213,8 @@ impl Certificate {
             behind.into_iter().partition(|one| skips_self_issued && x509::is_issuer(one, one));
         chain.extend(behind);
         let (plain, stapled) = (Arc::new(CertifiedKey::new(chain, signing)), RwLock::default());
-        Ok(Self { name: name.into(), plain, stapled, private, names, kind, held_back, issuer, files, usage })
+        let (name, ocsp_id, responder) = (name.into(), OnceLock::new(), OnceLock::new());
+        Ok(Self { name, plain, stapled, private, names, kind, held_back, issuer, ocsp_id, responder, files, usage })
     }
 
     /// Its private key.
@@ -262,7 +267,12 @@ impl Certificate {
 
     /// What OCSP calls it. `None`: its issuer is not known.
     pub fn ocsp_id(&self) -> Option<CertId> {
-        CertId::of(self.der(), self.issuer()?)
+        self.ocsp_id.get_or_init(|| CertId::of(self.der(), self.issuer()?)).clone()
+    }
+
+    /// The URI that is asked for OCSP answers: the first one that the certificate names.
+    pub fn responder(&self) -> Option<&str> {
+        self.responder.get_or_init(|| responder(self.der())).as_deref()
     }
 }
 

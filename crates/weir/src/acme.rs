@@ -4,8 +4,9 @@
 use crate::files::reason;
 use crate::messages::{Messages, Refused};
 use crate::rights::Rights;
-use policy::program::Program;
+use policy::program::{AcmeSection, Program};
 use rt::Folder;
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -32,18 +33,21 @@ pub fn prepare(
             }
         },
     };
+    // Several sections may share an account.
+    let mut made: HashMap<Box<str>, Arc<AccountKey>> = HashMap::new();
     for section in program.acme.sections.iter_mut().filter(|section| section.key.is_none()) {
+        if let Some(key) = made.get(&section.key_file) {
+            section.key = Some(Arc::clone(key));
+            continue;
+        }
         let (file, name) = (&section.key_file, &section.name);
         messages.notice(&format!("acme: generate account key '{file}' for acme section '{name}'."));
-        let made = Key::generate(section.key_kind).map(|key| key.to_pem());
-        let key = made.and_then(|text| {
-            let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&**file);
-            let written = options.and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()));
-            written.map_err(|_| format!("cannot create the file '{file}', check your permissions."))?;
-            AccountKey::read(text.as_bytes())
-        });
-        match key {
-            Ok(key) => section.key = Some(Arc::new(key)),
+        match make(section) {
+            Ok(key) => {
+                let key = Arc::new(key);
+                made.insert(section.key_file.clone(), Arc::clone(&key));
+                section.key = Some(key);
+            }
             Err(why) => {
                 messages.alert(&format!("acme: {why}"));
                 return Err(Refused);
@@ -51,4 +55,13 @@ pub fn prepare(
         }
     }
     Ok(folder)
+}
+
+/// Makes the key of an account, and writes it.
+fn make(section: &AcmeSection) -> Result<AccountKey, String> {
+    let (file, text) = (&section.key_file, Key::generate(section.key_kind)?.to_pem());
+    let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&**file);
+    let written = options.and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()));
+    written.map_err(|_| format!("cannot create the file '{file}', check your permissions."))?;
+    AccountKey::read(text.as_bytes())
 }

@@ -71,6 +71,9 @@ pub struct Challenge {
     pub url: String,
     /// Letters of base64url; empty where the kind has none.
     pub token: String,
+    /// The value of a DNS record that stays (draft-ietf-acme-dns-persist, section 3): the first issuer's name and the account. Empty
+    /// for other kinds.
+    pub record: String,
     /// How it stands.
     pub status: Status,
     /// Why it failed.
@@ -208,9 +211,16 @@ fn challenge(value: &Value) -> Option<Challenge> {
         kind: text(value, "type")?,
         url: text(value, "url")?,
         token,
+        record: record(value).unwrap_or_default(),
         status: status(value)?,
         error: problem(value),
     })
+}
+
+fn record(value: &Value) -> Option<String> {
+    let issuer = value.get("issuer-domain-names")?.as_array()?.first()?.as_str()?;
+    let account = value.get("accounturi")?.as_str()?;
+    Some(printable(&format!("{issuer}; accounturi={account}")))
 }
 
 /// Asks for an account (RFC 8555, section 7.3). `binding` is the member `externalAccountBinding`, as JSON.
@@ -258,10 +268,11 @@ mod tests {
         assert_eq!(found.error.unwrap().to_string(), "\"no?way\" (urn:ietf:params:acme:error:unauthorized)");
         let body = br#"{"status":"pending","identifier":{"type":"dns","value":"a.example"},"challenges":[
             {"type":"http-01","url":"u","token":"ab-_","status":"pending"},
-            {"type":"dns-persist-01","url":"v","status":"pending"},
+            {"type":"dns-persist-01","url":"v","status":"pending","accounturi":"https://c/1","issuer-domain-names":["ca.example"]},
             {"type":"http-01","url":"u","token":"../x","status":"pending"},
             {"type":"odd"}]}"#;
         let found = authorization(body).unwrap();
+        assert_eq!(found.challenges[1].record, "ca.example; accounturi=https://c/1");
         let kinds: Vec<_> = found.challenges.iter().map(|one| (one.kind.as_str(), one.token.as_str())).collect();
         assert_eq!(
             (found.identifier.as_str(), kinds),

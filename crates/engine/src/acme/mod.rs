@@ -87,11 +87,11 @@ fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
     });
 }
 
-/// When a certificate is to be renewed. Those that nobody but their owner has signed are temporary: at once. `None`: it cannot
-/// be read.
+/// When a certificate is to be renewed. Of those that Weir keeps, a self-signed one is temporary: at once. `None`: it cannot be
+/// read.
 fn due(own: &AcmeCertificate, der: &[u8], jitter: u64) -> Option<WallTime> {
     let validity = x509::validity(der)?;
-    if x509::is_self_issued(der) {
+    if own.kept.is_some() && x509::is_self_issued(der) {
         return Some(WallTime { seconds: validity.not_before, nanos: 0 });
     }
     let life = validity.not_after - validity.not_before;

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::program::{AcmeCertificate, AcmeSection};
+use expression::sample::Sink;
+use policy::program::{AcmeCertificate, AcmeSection, PROVISIONING_RING};
 use tls::account::base64url;
 use tls::certificate::Draft;
 use tls::issue::Key;
@@ -24,6 +25,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Obtains a certificate, and puts it in its place.
 pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result<(), Reason> {
+    if own.domains.is_empty() && own.ips.is_empty() {
+        return Err("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.".to_owned());
+    }
     let generation = worker.generation();
     let section = generation.program.acme.sections.get(own.section).ok_or("there is no such section")?.clone();
     drop(generation);
@@ -47,6 +51,8 @@ pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result
     let answer = dialogue.get(&from, "getting the certificate").await?;
     let text = [key.to_pem().as_bytes(), &answer.body].concat();
     install(worker, own, &text)?;
+    let event = format!("acme newcert {}\n", own.name);
+    worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), event.as_bytes());
     keep(worker, own, text).await
 }
 
@@ -75,7 +81,7 @@ async fn prove(
         let (true, Some(challenge)) = (is_own, challenge) else {
             return Err(format!("the server offers no {kind} for '{}'", found.identifier));
         };
-        proofs.offer(&found.identifier, challenge, dialogue.key())?;
+        proofs.offer(&found.identifier, challenge, (dialogue.key(), &answer.body))?;
         open.push((url, challenge.url.clone(), found.identifier.clone()));
     }
     let names: Vec<Box<str>> = open.iter().map(|(_, _, name)| name.as_str().into()).collect();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use config::spec::LogLevel;
 use expression::pattern::{ListName, Which};
-use policy::program::{AcmeCertificate, AcmeSection, Challenge};
+use expression::sample::Sink;
+use policy::program::{AcmeCertificate, AcmeSection, Challenge, PROVISIONING_RING};
 use tls::account::{AccountKey, base64url, sha256};
 use tls::issue::proof;
 use wire::dns::Name;
@@ -47,11 +48,14 @@ impl<'a> Proofs<'a> {
     }
 
     /// Makes the proof of a name ready.
+    ///
+    /// # Errors
+    /// It cannot be made.
     pub(super) fn offer(
         &mut self,
         name: &str,
         challenge: &wire::acme::Challenge,
-        key: &AccountKey,
+        (key, authorized): (&AccountKey, &[u8]),
     ) -> Result<(), Reason> {
         let (token, thumbprint) = (challenge.token.as_str(), key.thumbprint());
         let authorization = format!("{token}.{thumbprint}");
@@ -73,13 +77,43 @@ impl<'a> Proofs<'a> {
             }
             Challenge::Dns01 => {
                 let record = base64url(&sha256(authorization.as_bytes()));
-                let text = format!("dns-01 requires to set the \"_acme-challenge.{name}\" TXT record to \"{record}\"");
-                say(self.worker, LogLevel::Notice, &self.own.name, &text);
-                self.records.push((format!("_acme-challenge.{name}"), Some(record)));
+                let place = format!("_acme-challenge.{name}");
+                self.ask_for("dns-01", &place, &record, name);
+                self.deploy(&thumbprint, &format!("dns-01-record \"{record}\"\n"), authorized);
+                self.records.push((place, Some(record)));
             }
-            Challenge::DnsPersist01 => self.records.push((format!("_validation-persist.{name}"), None)),
+            Challenge::DnsPersist01 => {
+                let place = format!("_validation-persist.{name}");
+                self.ask_for("dns-persist-01", &place, &challenge.record, name);
+                self.deploy(&thumbprint, "", authorized);
+                self.records.push((place, None));
+            }
         }
         Ok(())
+    }
+
+    /// Logs which record an operator has to set.
+    fn ask_for(&self, kind: &str, place: &str, record: &str, name: &str) {
+        let command = match self.section.ready.cli {
+            true => {
+                format!(" and use the \"acme challenge_ready {} domain {name}\" command over the CLI", self.own.name)
+            }
+            false => String::new(),
+        };
+        let text = format!("{kind} requires to set the \"{place}\" TXT record to \"{record}\"{command}");
+        say(self.worker, LogLevel::Notice, &self.own.name, &text);
+    }
+
+    /// Tells programs that set DNS records what is to be set (configuration manual, "provider-name", "acme-vars").
+    fn deploy(&self, thumbprint: &str, record: &str, authorized: &[u8]) {
+        let mut text = format!("acme deploy {} thumbprint {thumbprint}\n", self.own.name);
+        for (name, value) in [("provider-name", &self.section.provider), ("acme-vars", &self.section.variables)] {
+            if let Some(value) = value {
+                text += &format!("{name} \"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\""));
+            }
+        }
+        let text = [text.as_bytes(), record.as_bytes(), authorized.trim_ascii_end(), b"\n"].concat();
+        self.worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), &text);
     }
 
     fn with_map(&self, map: &str, change: impl FnOnce(&mut expression::pattern::Change) -> bool) {
@@ -150,6 +184,8 @@ pub(super) async fn ready(
         proofs.worker.process.upkeep.acme.records(&own.name, names).await;
     }
     if section.ready.delay {
+        let text = format!("{}: waiting {}s", challenge.name(), section.dns_delay.as_secs());
+        say(proofs.worker, LogLevel::Notice, &own.name, &text);
         rt::sleep(section.dns_delay).await;
     }
     if section.ready.dns {

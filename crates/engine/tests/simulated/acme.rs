@@ -183,3 +183,47 @@ fn answers_that_are_none_end_the_attempt() {
         assert!(log.contains("the server offers no http-01 for 'b.example' Aborting."), "{log}");
     });
 }
+
+/// Names of a section are proved by records that an operator sets, and a program that sets them is told what to set.
+#[test]
+fn a_section_waits_for_its_records() {
+    let sections = format!(
+        "crt-store\n load crt own.pem acme OWN domains a.example\n load crt nameless.pem acme OWN\n\
+         listen l\n bind {WEIR}\n bind 10.0.0.1:443 ssl crt own.pem\n http-request deny\n\
+         acme OWN\n directory http://10.0.1.9/dir\n challenge dns-01\n provider-name p\n"
+    );
+    let global = format!("{SOCKET}\nstats timeout 10m\nexpose-experimental-directives\nacme.scheduler off");
+    config(&sections).global(&global).workers(&[1, 2]).seeds(0..2).changed_by(with_key).run(|world| async move {
+        let none = "No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.\n\n";
+        assert_eq!(ask("acme renew nameless.pem").await, none);
+        let ready = async |domain: &str| ask(&format!("acme challenge_ready own.pem domain {domain}")).await;
+        let unknown = "Couldn't find an ACME task using crt \"own.pem\" and dns \"a.example\" to set as ready!\n\n";
+        assert_eq!(ready("a.example").await, unknown);
+        let usage = "Not enough parameters: \"acme challenge_ready <certfile> domain <domain>\"\n\n";
+        assert_eq!(ready("").await, usage);
+        order("acme renew own.pem").await;
+        let mut acme = Acme::new();
+        acme.begin().await;
+        acme.order().await;
+        acme.authorization("pending", "").await;
+        sleep(60_000).await;
+        let told = ask("show events dpapi").await;
+        let (head, body) = told.split_once("dns-01-record \"").unwrap();
+        assert!(head.contains(" acme deploy own.pem thumbprint "), "{told}");
+        assert!(head.ends_with("\nprovider-name \"p\"\n") && body.contains("\"value\":\"a.example\""), "{told}");
+        let record = body.split('"').next().unwrap();
+        let text = format!(
+            "acme: own.pem: dns-01 requires to set the \"_acme-challenge.a.example\" TXT record to \"{record}\" and use the \
+             \"acme challenge_ready own.pem domain a.example\" command over the CLI"
+        );
+        let log = world.take_log().await.join("\n");
+        assert!(log.contains(&text), "{log}");
+        let done = "'own.pem' challenges ready! All challenges ready, starting challenges validation!\n\n";
+        assert_eq!(ready("a.example").await, done);
+        acme.answer("POST /dns", "200 OK", "", "{}").await;
+        acme.authorization("invalid", "").await;
+        sleep(100).await;
+        assert_eq!(ready("a.example").await, unknown);
+        world.forget_log();
+    });
+}

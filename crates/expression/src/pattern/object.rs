@@ -289,6 +289,11 @@ struct Building {
 const APART: usize = usize::MAX / 2;
 
 impl Registry {
+    /// Whether there is a list of that name, as [`ListName::reference`](super::ListName::reference) tells it.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// For lists beside those of the program.
     pub fn apart() -> Self {
         Self { first: APART, ..Self::default() }

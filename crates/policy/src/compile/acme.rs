@@ -10,6 +10,7 @@ use config::spec::{
     AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, AddressSpec, GlobalSpec, GlobalTlsSpec, HostSpec, LoadSpec, Mode,
     PortSpec, ProxySpec, Spec,
 };
+use expression::pattern::ListName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +37,11 @@ impl Compiler<'_> {
         if self.acme.iter().any(|(other, _)| other.name == certificate.name) {
             return;
         }
-        let mut domains: Vec<Box<str>> = load.domains.iter().map(|name| name.to_ascii_lowercase().into()).collect();
+        let domains: Vec<Box<str>> = load.domains.iter().map(|name| name.to_ascii_lowercase().into()).collect();
         let ips: Vec<_> = load.ips.iter().filter_map(|ip| ip.parse().ok()).collect();
         if ips.len() < load.ips.len() {
             let message = format!("'ips' : invalid address in '{}'.", load.ips.join(","));
             self.alert(load.span, Form::Parsing, message);
-        }
-        if domains.is_empty() && ips.is_empty() {
-            domains.clone_from(&certificate.names);
         }
         let asked = AcmeCertificate { name: certificate.name.clone(), section: 0, domains, ips, kept: None };
         self.acme.push((asked, Some(section.clone())));
@@ -88,7 +86,12 @@ impl Compiler<'_> {
             false => load.domains.iter().map(|name| name.as_str().into()).collect(),
         };
         let ips: Vec<_> = load.ips.iter().filter_map(|ip| ip.parse().ok()).collect();
-        let made = self_signed(name, kind, &domains, &ips).map(|mut certificate| {
+        let made = match load.acme {
+            // It is due.
+            Some(_) => Key::generate(kind).and_then(|key| read(name, &key, &key.expired(&domains, &ips)?)),
+            None => self_signed(name, kind, &domains, &ips),
+        };
+        let made = made.map(|mut certificate| {
             certificate.files.certificate = Some(file.to_owned());
             certificate.usage = Usage { ocsp_update: load.ocsp_update, jwt: load.jwt == Some(true) };
             Arc::new(certificate)
@@ -187,32 +190,41 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a section says that no line can use yet.
-    fn warn_of_section_without_effect(&mut self, written: &AcmeSpec) {
-        let name = &written.name;
-        let message = if name != OWN {
-            format!("acme section '{name}' has no effect: 'acme' on 'bind' lines uses the section '{OWN}' alone.")
-        } else if written.challenge != AcmeChallenge::default()
-            || written.ready.is_some()
-            || written.map.is_some()
-            || written.provider.is_some()
-            || written.variables.is_some()
-        {
-            format!(
-                "acme section '{name}': 'challenge', 'challenge-ready', 'map', 'provider-name' and 'acme-vars' have no effect on 'acme' of \
-                 'bind' lines."
-            )
-        } else {
-            return;
-        };
-        self.out.push(Diagnostic::warning(written.span, message).with_form(Form::ParsingTight));
+    /// Warns of what the section of `bind ... acme` says in vain: those names are proved without rules and name servers.
+    fn warn_of_keywords_without_effect(&mut self, written: &AcmeSpec) {
+        let is_plain = written.challenge == AcmeChallenge::default()
+            && written.ready.is_none()
+            && written.map.is_none()
+            && written.provider.is_none()
+            && written.variables.is_none();
+        if !is_plain {
+            let message = format!(
+                "acme section '{}': 'challenge', 'challenge-ready', 'map', 'provider-name' and 'acme-vars' have no effect on 'acme' of \
+                 'bind' lines.",
+                written.name
+            );
+            self.out.push(Diagnostic::warning(written.span, message).with_form(Form::ParsingTight));
+        }
+    }
+
+    /// A map that is given tokens has to be one that a rule asks.
+    fn find_map(&mut self, written: &AcmeSpec) {
+        let Some(map) = &written.map else { return };
+        if !self.shared.lists.borrow().has(ListName::parse(map).reference()) {
+            let (name, place) = (&written.name, self.place(written.span));
+            let message = format!(
+                "acme section '{name}' line [{place}] has the map '{map}' configured, but this map doesn't exist"
+            );
+            self.failed = true;
+            self.out.push(Diagnostic::alert(written.span, message).with_form(Form::Bare));
+        }
     }
 
     /// All that the configuration says about ACME, once its lines were compiled.
     pub(super) fn acme(&mut self, spec: &Spec) -> Acme {
         let mut sections = Vec::new();
         for written in &spec.sections.acme {
-            self.warn_of_section_without_effect(written);
+            self.find_map(written);
             sections.extend(self.acme_section(written, &spec.global));
         }
         let mut certificates = Vec::new();
@@ -236,7 +248,12 @@ impl Compiler<'_> {
         let folder = is_own.then(|| folder(&spec.global.tls));
         if let Some(folder) = &folder {
             let at = match sections.iter().position(|section| &*section.name == OWN) {
-                Some(at) => at,
+                Some(at) => {
+                    if let Some(written) = spec.sections.acme.iter().find(|section| section.name == OWN) {
+                        self.warn_of_keywords_without_effect(written);
+                    }
+                    at
+                }
                 None => {
                     let key_file = format!("{}/{OWN}.account.key", folder.trim_end_matches('/'));
                     let written = AcmeSpec {
@@ -403,7 +420,11 @@ fn temporary(certificate: &AcmeCertificate) -> Result<Certificate, String> {
 
 fn self_signed(name: &str, kind: KeyKind, domains: &[Box<str>], ips: &[IpAddr]) -> Result<Certificate, String> {
     let key = Key::generate(kind)?;
-    let text = key.to_pem() + &key.self_signed(domains, ips)?;
+    read(name, &key, &key.self_signed(domains, ips)?)
+}
+
+fn read(name: &str, key: &Key, certificate: &str) -> Result<Certificate, String> {
+    let text = key.to_pem() + certificate;
     Certificate::read(name, text.as_bytes(), None).map_err(|error| error.sentence(name))
 }
 

@@ -3,8 +3,8 @@
 use super::names::SpecNames;
 use super::{Compiler, address};
 use crate::program::{
-    EVENTS, LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
-    ServerAddress, ServerTls, UniqueId,
+    EVENTS, LogAddress, LogLines, LogProfile, LogServer, LogTarget, PROVISIONING, ProfileStep, Ring, RingServer,
+    Sample, ServerAddress, ServerTls, UniqueId,
 };
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
@@ -169,17 +169,19 @@ impl Compiler<'_> {
     }
 
     pub(super) fn rings(&mut self, spec: &Spec) {
-        self.rings.push(Ring {
-            name: EVENTS.into(),
-            description: "in-memory ring buffer".into(),
-            format: Some(SyslogFormat::Timed),
-            maxlen: u16::MAX.into(),
-            size: EVENTS_SIZE,
-            backing_file: None,
-            connect_timeout: Duration::from_secs(1),
-            server_timeout: Duration::from_secs(5),
-            servers: Vec::new(),
-        });
+        for (name, description) in [(EVENTS, "in-memory ring buffer"), (PROVISIONING, "DPAPI ring buffer")] {
+            self.rings.push(Ring {
+                name: name.into(),
+                description: description.into(),
+                format: Some(SyslogFormat::Timed),
+                maxlen: u16::MAX.into(),
+                size: EVENTS_SIZE,
+                backing_file: None,
+                connect_timeout: Duration::from_secs(1),
+                server_timeout: Duration::from_secs(5),
+                servers: Vec::new(),
+            });
+        }
         for ring in &spec.sections.rings {
             let size = ring.size.or(spec.global.tune.bufsize).unwrap_or(RING_SIZE);
             let maxlen = self.longest_line(ring, size);

@@ -1,7 +1,7 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::{FindHost, ReadFile};
-use crate::program::EVENTS;
+use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING};
 use crate::registry::Registry;
 use crate::rule::RuleNames;
 use config::span::Span;
@@ -191,14 +191,15 @@ impl Names for SpecNames<'_> {
             "stdout" => return descriptor(1),
             "stderr" => return descriptor(2),
             EVENTS => return Some(Sink::Ring(0)),
+            PROVISIONING => return Some(Sink::Ring(PROVISIONING_RING)),
             _ => {}
         }
-        // The sections' rings stand behind that of events, in order.
+        // The sections' rings follow those of events, in order.
         let found = self.spec.sections.rings.iter().position(|ring| ring.name == name);
         if found.is_none() {
             sinks.missing.push((self.line(), name.to_owned()));
         }
-        found.map(|index| Sink::Ring(index + 1))
+        found.map(|index| Sink::Ring(PROVISIONING_RING + 1 + index))
     }
 
     fn table(&self, name: &str) -> Option<usize> {

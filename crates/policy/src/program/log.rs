@@ -44,6 +44,10 @@ pub struct Sample {
 
 /// The ring that is always there, for events that name no other.
 pub const EVENTS: &str = "buf0";
+/// The ring that is always there, for programs that set DNS records (configuration manual, section 12.8).
+pub const PROVISIONING: &str = "dpapi";
+/// Its index.
+pub const PROVISIONING_RING: usize = 1;
 
 /// A ring of lines (section 12.5), or what stands behind `log tcp@…`.
 #[derive(Debug, Clone, PartialEq)]

@@ -49,8 +49,8 @@ pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
 pub use log::{
-    EVENTS, LogAddress, LogLines, LogMoment, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
-    UniqueId,
+    EVENTS, LogAddress, LogLines, LogMoment, LogProfile, LogServer, LogTarget, PROVISIONING, PROVISIONING_RING,
+    ProfileStep, Ring, RingServer, Sample, UniqueId,
 };
 pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};

@@ -3,11 +3,13 @@
 
 use crate::support::{Folder, Running, WEIR, connect, connect_unix, free_port, wait_until};
 use rustix::process::Signal;
+use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use tls::certificate::Certificate;
 use tls::issue::{Key, KeyKind};
 
@@ -34,31 +36,58 @@ fn pebble(folder: &Folder) -> Option<PathBuf> {
     }
 }
 
-/// A name server that has 127.0.0.1 for every name, over TCP as Pebble asks it; it ends with the process.
-fn name_server() -> u16 {
+/// TXT records, by name.
+type Records = Arc<Mutex<HashMap<String, String>>>;
+
+/// A name server that has 127.0.0.1 for every name, and these records, over TCP as Pebble asks it; it ends with the process.
+fn name_server(records: &Records) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = listener.local_addr().expect("an address").port();
+    let records = Arc::clone(records);
     std::thread::spawn(move || {
         while let Ok((mut peer, _)) = listener.accept() {
-            std::thread::spawn(move || while answer(&mut peer).is_some() {});
+            let records = Arc::clone(&records);
+            std::thread::spawn(move || while answer(&mut peer, &records).is_some() {});
         }
     });
     port
 }
 
+/// The name in a question: labels, each behind its length.
+fn name(mut labels: &[u8]) -> String {
+    let mut name = String::new();
+    while let Some((length, rest)) = labels.split_first().filter(|(length, _)| **length > 0) {
+        let (label, rest) = rest.split_at_checked(usize::from(*length)).unwrap_or_default();
+        name += &format!("{}{}", if name.is_empty() { "" } else { "." }, String::from_utf8_lossy(label));
+        labels = rest;
+    }
+    name.to_ascii_lowercase()
+}
+
 /// Answers a question; `None`: the peer has no more.
-fn answer(peer: &mut TcpStream) -> Option<()> {
+fn answer(peer: &mut TcpStream, records: &Records) -> Option<()> {
     let mut length = [0; 2];
     peer.read_exact(&mut length).ok()?;
     let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
     peer.read_exact(&mut question).ok()?;
     let end = 12 + question.get(12..)?.iter().position(|byte| *byte == 0)? + 5;
-    let is_ipv4 = question.get(end - 4..end - 2)? == [0, 1];
+    let data = match question.get(end - 4..end - 2)? {
+        [0, 1] => Some(vec![127, 0, 0, 1]),
+        [0, 16] => records.lock().expect("no panic").get(&name(&question[12..])).map(|text| {
+            let length = u8::try_from(text.len()).expect("a short text");
+            [&[length], text.as_bytes()].concat()
+        }),
+        _ => None,
+    };
     let mut answer = question[..2].to_vec();
-    answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_ipv4), 0, 0, 0, 0]);
+    answer.extend([0x81, 0x80, 0, 1, 0, u8::from(data.is_some()), 0, 0, 0, 0]);
     answer.extend(&question[12..end]);
-    if is_ipv4 {
-        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+    if let Some(data) = data {
+        answer.extend([0xc0, 12]);
+        answer.extend(&question[end - 4..end]);
+        answer.extend([0, 0, 0, 0]);
+        answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+        answer.extend(data);
     }
     let length = u16::try_from(answer.len()).ok()?;
     peer.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()
@@ -68,7 +97,10 @@ fn answer(peer: &mut TcpStream) -> Option<()> {
 struct Stage {
     folder: Folder,
     directory: String,
+    http: u16,
     tls: u16,
+    names: u16,
+    records: Records,
     _pebble: Running,
 }
 
@@ -78,21 +110,23 @@ impl Stage {
         let certificate = key.self_signed(&["localhost".into()], &["127.0.0.1".parse().expect("an address")]);
         let certificate = folder.write("ca.pem", &certificate.expect("a certificate"));
         let key = folder.write("ca.key", &key.to_pem());
-        let (listen, management, tls) = (free_port(), free_port(), free_port());
+        let (listen, management, http, tls) = (free_port(), free_port(), free_port(), free_port());
+        let records = Records::default();
         let config = format!(
             r#"{{"pebble":{{"listenAddress":"127.0.0.1:{listen}","managementListenAddress":"127.0.0.1:{management}",
-            "certificate":"{certificate}","privateKey":"{key}","httpPort":5002,"tlsPort":{tls},
+            "certificate":"{certificate}","privateKey":"{key}","httpPort":{http},"tlsPort":{tls},
             "domainBlocklist":["blocked.example"],"retryAfter":{{"authz":1,"order":1}},"keyAlgorithm":"ecdsa",
             "profiles":{{"default":{{"description":"d","validityPeriod":7776000}}}}}}}}"#
         );
         let config = folder.write("pebble.json", &config);
-        let names = format!("127.0.0.1:{}", name_server());
+        let names = name_server(&records);
         let mut command = Command::new(program);
-        command.args(["-config", &config, "-dnsserver", &names]);
+        command.args(["-config", &config, "-dnsserver", &format!("127.0.0.1:{names}")]);
         command.envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", "30"), ("PEBBLE_AUTHZREUSE", "0")]);
         let pebble = Running::start(&mut command);
         drop(connect(listen));
-        Self { folder, directory: format!("https://127.0.0.1:{listen}/dir"), tls, _pebble: pebble }
+        let directory = format!("https://127.0.0.1:{listen}/dir");
+        Self { folder, directory, http, tls, names, records, _pebble: pebble }
     }
 
     fn config(&self, domains: &str) -> String {
@@ -107,6 +141,31 @@ impl Stage {
         self.folder.write("weir.cfg", &text)
     }
 
+    /// Three sections, and a certificate of each.
+    fn sections(&self) -> String {
+        let Self { directory, http, tls, names, .. } = self;
+        let folder = self.folder.text();
+        let section = |name: &str, more: &str| {
+            format!("acme {name}\n directory {directory}\n account-key {folder}/account.key\n{more}")
+        };
+        let text = format!(
+            "global\n httpclient.ssl.ca-file {folder}/ca.pem\n httpclient.resolvers.disabled on\n \
+             expose-experimental-directives\n stats socket {folder}/weir.sock level admin\n log stdout format raw local0\n\
+             resolvers default\n nameserver n tcp@127.0.0.1:{names}\n hold valid 100\n hold nx 100\n{}{}{}crt-store\n \
+             load crt {folder}/web.pem acme WEB domains w.example,v.example\n \
+             load crt dns.pem acme DNS domains d.example,*.e.example alias two\n \
+             load crt stays.pem acme STAYS domains p.example\n\
+             frontend f\n mode http\n timeout client 20s\n bind 127.0.0.1:{http}\n \
+             bind 127.0.0.1:{tls} ssl crt {folder}/web.pem crt @/two\n \
+             http-request return status 200 content-type text/plain lf-string \
+             \"%[path,field(-1,/)].%[path,field(-1,/),map(virt@acme)]\" if {{ path_beg /.well-known/acme-challenge/ }}\n",
+            section("WEB", " map virt@acme\n reuse-key on\n keytype ECDSA\n curves P-256\n"),
+            section("DNS", " challenge dns-01\n provider-name \"own\"\n acme-vars \"zone=\\\"x\\\"\"\n keytype RSA\n"),
+            section("STAYS", " challenge dns-persist-01\n challenge-ready dns\n dns-delay 100ms\n"),
+        );
+        self.folder.write("sections.cfg", &text)
+    }
+
     fn start(&self, domains: &str) -> Running {
         let file = self.config(domains);
         Running::start(Command::new(WEIR).args(["-db", "-f", &file]))
@@ -119,6 +178,11 @@ impl Stage {
         socket.read_to_string(&mut answer).expect("text");
         answer
     }
+}
+
+/// What stands between two texts.
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+    text.split_once(before)?.1.split_once(behind).map(|(found, _)| found)
 }
 
 /// Waits until a certificate was obtained.
@@ -166,6 +230,72 @@ fn certificates_are_issued_kept_renewed_and_refused() {
     weir.wait_for_line(|line| line.contains("rejectedIdentifier") && line.ends_with("Aborting.\n"));
     drop(connect(stage.tls));
     assert!(!stage.folder.path("state/blocked.example.pem").exists());
+    weir.send(Signal::TERM);
+    weir.finish();
+}
+
+/// Sections of any name: by rules and a map, by records that an operator sets, by a record that stays.
+#[test]
+fn sections_obtain_certificates_of_the_storage() {
+    let folder = Folder::new();
+    let Some(program) = pebble(&folder) else { return };
+    let stage = Stage::new(folder, &program);
+    let file = stage.sections();
+    let mut weir = Running::start(Command::new(WEIR).args(["-db", "-f", &file]));
+    let web = stage.folder.path("web.pem").display().to_string();
+    let set = |record: &str, value: &str| stage.records.lock().expect("no panic").insert(record.into(), value.into());
+    // The record that stays is found once it is there.
+    let (mut done, mut is_set) = (Vec::new(), false);
+    while done.len() < 2 {
+        let line = weir.wait_for_line(|line| {
+            [" TXT record to ", "Successful update", "Aborting."].iter().any(|text| line.contains(text))
+        });
+        assert!(!line.contains("Aborting."), "{line}");
+        if line.contains("_validation-persist.p.example") {
+            set("_validation-persist.p.example", between(&line, "TXT record to \"", "\"").expect("a record"));
+            is_set = true;
+        } else if line.contains("Successful") {
+            done.push(between(&line, "acme: ", ": ").expect("a name").to_owned());
+        }
+    }
+    done.sort();
+    assert!(is_set && done == [web.clone(), "stays.pem".to_owned()], "{done:?}");
+    let shown = stage.ask(&format!("show ssl cert {web}"));
+    assert!(shown.contains("Subject Alternative Name: DNS:w.example, DNS:v.example"), "{shown}");
+    assert!(shown.contains("Issuer: /CN=Pebble Intermediate") && shown.contains("Status: Used"), "{shown}");
+    assert!(stage.ask("show ssl cert stays.pem").contains("Algorithm: EC384\n"));
+    assert_eq!(stage.ask("show map virt@acme"), "\n", "tokens are taken away");
+    // What a program that sets records is told.
+    let events = stage.ask("show events dpapi");
+    let deploys: Vec<_> = events.split(" acme deploy @/two thumbprint ").skip(1).collect();
+    assert_eq!(deploys.len(), 2, "{events}");
+    for deploy in deploys {
+        assert!(deploy.contains("\nprovider-name \"own\"\nacme-vars \"zone=\\\"x\\\"\"\ndns-01-record \""), "{deploy}");
+        let domain = between(deploy, "\"value\": \"", "\"").expect("a domain");
+        set(&format!("_acme-challenge.{domain}"), between(deploy, "dns-01-record \"", "\"").expect("a record"));
+    }
+    assert!(events.contains(&format!(" acme newcert {web}\n")), "{events}");
+    let ready = |domain: &str| stage.ask(&format!("acme challenge_ready @/two domain {domain}"));
+    assert_eq!(
+        ready("f.example"),
+        "Couldn't find an ACME task using crt \"@/two\" and dns \"f.example\" to set as ready!\n\n"
+    );
+    assert_eq!(ready("d.example"), "'@/two' challenge(s) ready! Remaining challenges to deploy: 1\n\n");
+    assert_eq!(
+        ready("e.example"),
+        "'@/two' challenges ready! All challenges ready, starting challenges validation!\n\n"
+    );
+    wait_for_success(&mut weir);
+    let shown = stage.ask("show ssl cert @/two");
+    assert!(shown.contains("DNS:*.e.example") && shown.contains("Algorithm: RSA2048\n"), "{shown}");
+    // Renewed with the key that it has.
+    let dump = || stage.ask(&format!("dump ssl cert {web}"));
+    let former = dump();
+    stage.ask(&format!("acme renew {web}"));
+    wait_for_success(&mut weir);
+    let (next, key) = (dump(), |text: &str| between(text, "PRIVATE KEY-----", "-----END").expect("a key").to_owned());
+    assert!(next != former && key(&next) == key(&former));
+    assert_eq!(stage.ask("acme status").matches("\tScheduled\t").count(), 3);
     weir.send(Signal::TERM);
     weir.finish();
 }

@@ -22,18 +22,21 @@ fn openssl(folder: &Folder, arguments: &str) -> Option<String> {
     Some(text)
 }
 
-/// A CA, two certificates of it that name a responder at that port, and another CA of the same name. `None`: no openssl.
-fn certificates(folder: &Folder, port: u16) -> Option<()> {
+/// A CA, two certificates of it that name that responder, one that signs answers, and another CA of the same name. `None`: no
+/// openssl.
+fn certificates(folder: &Folder, responder: &str) -> Option<()> {
     let key = |name: &str| format!("-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key");
     for name in ["ca", "other"] {
         openssl(folder, &format!("req -x509 {} -out {name}.crt -days 30 -subj /CN=Test_CA", key(name)))?;
     }
-    let responder = format!("authorityInfoAccess=OCSP;URI:http://127.0.0.1:{port}/\nsubjectAltName=DNS:a.example\n");
-    folder.write("site.ext", &responder);
+    let site = format!("authorityInfoAccess=OCSP;URI:{responder}\nsubjectAltName=DNS:a.example\n");
+    for (name, extensions) in [("site", &*site), ("second", &*site), ("delegate", "extendedKeyUsage=OCSPSigning\n")] {
+        folder.write(&format!("{name}.ext"), extensions);
+    }
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect("a file");
-    for (name, serial) in [("site", "0x1001"), ("second", "0x1002")] {
+    for (name, serial) in [("site", "0x1001"), ("second", "0x1002"), ("delegate", "0x1003")] {
         openssl(folder, &format!("req {} -out {name}.csr -subj /CN=a.example", key(name)))?;
-        let from = format!("-in {name}.csr -CA ca.crt -CAkey ca.key -set_serial {serial} -days 30 -extfile site.ext");
+        let from = format!("-in {name}.csr -CA ca.crt -CAkey ca.key -set_serial {serial} -days 30 -extfile {name}.ext");
         openssl(folder, &format!("x509 -req {from} -out {name}.crt"))?;
         folder.write(&format!("{name}.pem"), &(read(&format!("{name}.crt")) + &read(&format!("{name}.key"))));
     }
@@ -101,6 +104,10 @@ impl Responder {
         own
     }
 
+    fn uri(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
     fn set(&self, reply: Reply) {
         *self.reply.lock().expect("no panic") = reply;
     }
@@ -116,10 +123,16 @@ struct Stage {
 
 impl Stage {
     fn new(folder: Folder, global: &str) -> Self {
+        let shown = format!("crt {}/site.pem", folder.text());
+        Self::showing(folder, global, &shown)
+    }
+
+    /// The same with another source of certificates.
+    fn showing(folder: Folder, global: &str, shown: &str) -> Self {
         let tls = free_port();
         let text = format!(
             "global\n{global} httpclient.retries 0\n stats socket {0}/weir.sock level admin\n stats timeout 30s\n log stdout \
-             format raw local0\nfrontend f\n mode http\n timeout client 20s\n bind 127.0.0.1:{tls} ssl crt {0}/site.pem\n \
+             format raw local0\nfrontend f\n mode http\n timeout client 20s\n bind 127.0.0.1:{tls} ssl {shown}\n \
              http-request return status 200\n",
             folder.text()
         );
@@ -152,9 +165,12 @@ impl Stage {
 #[test]
 fn answers_are_fetched_stapled_replaced_and_refused() {
     let (folder, responder) = (Folder::new(), Responder::new());
-    let Some(()) = certificates(&folder, responder.port) else { return };
+    let Some(()) = certificates(&folder, &responder.uri()) else { return };
     let good = signed(&folder, "ca", GOOD, "1001");
+    let delegated = signed(&folder, "delegate", GOOD, "1001");
     let answers = [
+        // A certificate of the same issuer that may not sign answers.
+        (signed(&folder, "second", GOOD, "1001"), 4, "OCSP response check failure (OCSP_basic_verify() failed)"),
         (signed(&folder, "other", GOOD, "1001"), 4, "OCSP response check failure (OCSP_basic_verify() failed)"),
         (
             signed(&folder, "ca", GOOD, "1002"),
@@ -184,6 +200,9 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     let shown = stage.ask(&format!("update ssl ocsp-response {site}"));
     assert!(shown.contains("Cert Status: revoked\n    Revocation Time: Jan  1 00:00:00 2025 GMT"), "{shown}");
     stage.logged("1 \"Update successful\" 0 2");
+    responder.set(Reply::Answer(delegated));
+    assert!(stage.ask(&format!("update ssl ocsp-response {site}")).contains("Cert Status: good"));
+    stage.logged("1 \"Update successful\" 0 3");
     assert_eq!(stage.ask(&format!("set ssl ocsp-response {}", letters.trim())), "OCSP Response updated!\n\n");
     assert!(stage.ask(&format!("show ssl ocsp-response {id}")).contains("Cert Status: good"));
     // What is no answer that can be used leaves the one that is there.
@@ -193,7 +212,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
         responder.set(reply);
         let told = stage.ask(&format!("update ssl ocsp-response {site}"));
         assert!(told.starts_with(&format!("{text}.\n")), "{told}");
-        stage.logged(&format!("{number} \"{text}\" {failures} 2"));
+        stage.logged(&format!("{number} \"{text}\" {failures} 3"));
     };
     for (answer, number, text) in answers {
         refused(&mut stage, Reply::Answer(answer), number, text);
@@ -206,7 +225,24 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     assert!(stage.ask(&format!("show ssl ocsp-response {id}")).contains("Cert Status: good"));
     let updates = stage.ask("show ssl ocsp-updates");
     assert!(updates.contains(&format!("{id} | {site} | ")), "{updates}");
-    assert!(updates.ends_with(" | 2 | 6 | 2 | HTTP error\n\n"), "{updates}");
+    assert!(updates.ends_with(" | 3 | 7 | 2 | HTTP error\n\n"), "{updates}");
+    stage.stop();
+}
+
+/// Requests go through a proxy with their whole URI; its name is the proxy's business.
+#[test]
+fn answers_are_fetched_through_a_proxy() {
+    let (folder, responder) = (Folder::new(), Responder::new());
+    let Some(()) = certificates(&folder, "http://ocsp.nowhere.example/x") else { return };
+    responder.set(Reply::Answer(signed(&folder, "ca", GOOD, "1001")));
+    let line = format!("{0}/site.pem [ocsp-update on issuer {0}/ca.crt]\n", folder.text());
+    let list = folder.write("site.list", &line);
+    let proxy = format!(" ocsp-update.httpproxy 127.0.0.1:{}\n", responder.port);
+    let mut stage = Stage::showing(folder, &proxy, &format!("crt-list {list}"));
+    stage.logged("1 \"Update successful\" 0 1");
+    let request = responder.requests.lock().expect("no panic").first().cloned().expect("a request");
+    assert!(request.starts_with("GET http://ocsp.nowhere.example/x/ME"), "{request}");
+    assert!(request.contains("\r\nhost: ocsp.nowhere.example\r\n"), "{request}");
     stage.stop();
 }
 
@@ -214,7 +250,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
 #[test]
 fn answers_are_set_with_certificates() {
     let (folder, responder) = (Folder::new(), Responder::new());
-    let Some(()) = certificates(&folder, responder.port) else { return };
+    let Some(()) = certificates(&folder, &responder.uri()) else { return };
     let read = |name: &str| std::fs::read(folder.path(name)).expect("a file");
     let base64 = |der: &[u8]| {
         folder.write("part.der", "");

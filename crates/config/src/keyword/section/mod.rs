@@ -26,7 +26,7 @@ mod stick_table;
 mod traces;
 mod userlist;
 
-pub(super) use ring::EVENTS;
+pub(super) use ring::{EVENTS, PROVISIONING};
 
 use super::report::Report;
 use super::table::{Keyword, Status};

@@ -24,8 +24,10 @@ pub(super) const TABLE: &[SectionKeyword] = &[
 
 /// The ring that is always there.
 pub(crate) const EVENTS: &str = "buf0";
+/// The ring of events for programs that set DNS records, which is always there as well.
+pub(crate) const PROVISIONING: &str = "dpapi";
 /// What else takes lines under a name.
-const SINKS: [&str; 3] = [EVENTS, "stdout", "stderr"];
+const SINKS: [&str; 4] = [EVENTS, PROVISIONING, "stdout", "stderr"];
 
 /// Bytes of a line unless `maxlen` is written.
 const DEFAULT_MAXLEN: u32 = 1024;

@@ -8,7 +8,7 @@ use crate::keyword::log_line::Entry;
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
 use crate::keyword::rule::{TCP_REQUEST_CONTENT, TCP_RESPONSE_CONTENT};
-use crate::keyword::section::EVENTS;
+use crate::keyword::section::{EVENTS, PROVISIONING};
 use crate::span::Spanned;
 use crate::spec::{
     AddressSpec, BalanceSpec, GlobalSpec, HashMethod, LogForwardSpec, LogTargetSpec, Mode, ProxyKind, RingSpec,
@@ -91,7 +91,7 @@ pub(in crate::keyword) fn log_forwards(
 type Wrong = Option<(&'static str, String)>;
 
 fn wrong_ring(name: &Spanned<String>, rings: &[RingSpec]) -> Wrong {
-    if name.value == EVENTS || rings.iter().any(|ring| ring.name == name.value) {
+    if [EVENTS, PROVISIONING].contains(&name.value.as_str()) || rings.iter().any(|ring| ring.name == name.value) {
         return None;
     }
     let hint = crate::suggest::nearest(&name.value, rings.iter().map(|ring| ring.name.as_str()))

@@ -21,9 +21,18 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 fn ready(call: &mut Call<'_, Worker>) {
     let (name, domain) = (call.word(2).to_owned(), call.word(4).to_owned());
     if name.is_empty() || call.word(3) != "domain" || domain.is_empty() {
-        call.refuse(": not enough parameters");
-    } else if !call.state.process.upkeep.acme.set_record(&name, &domain) {
-        call.refuse(&format!("Couldn't find an ACME task using crt \"{name}\" and dns \"{domain}\" to set as ready!"));
+        call.refuse("Not enough parameters: \"acme challenge_ready <certfile> domain <domain>\"");
+        return;
+    }
+    match call.state.process.upkeep.acme.set_record(&name, &domain) {
+        None => call
+            .refuse(&format!("Couldn't find an ACME task using crt \"{name}\" and dns \"{domain}\" to set as ready!")),
+        Some(0) => {
+            call.inform(&format!("'{name}' challenges ready! All challenges ready, starting challenges validation!"));
+        }
+        Some(left) => {
+            call.inform(&format!("'{name}' challenge(s) ready! Remaining challenges to deploy: {left}"));
+        }
     }
 }
 
@@ -31,8 +40,17 @@ fn renew(call: &mut Call<'_, Worker>) {
     let name = call.word(2).to_owned();
     if name.is_empty() {
         call.refuse(": not enough parameters");
-    } else if !call.generation.program.acme.certificates.iter().any(|one| *one.name == *name) {
+        return;
+    }
+    let program = &call.generation.program;
+    let own = program.acme.certificates.iter().find(|one| *one.name == *name);
+    let is_known = own.is_some() || call.state.process.certificates.lock().find(program, &name).is_some();
+    if !is_known {
         call.refuse(&format!("Can't find the certificate '{name}'."));
+    } else if own.is_none() {
+        call.refuse(&format!("No ACME configuration defined for file '{name}'."));
+    } else if own.is_some_and(|own| own.domains.is_empty() && own.ips.is_empty()) {
+        call.refuse("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.");
     } else if !call.state.process.upkeep.acme.order(&name) {
         call.refuse(&format!("Task already exists for '{name}' certificate.\nCan't start the ACME client."));
     }

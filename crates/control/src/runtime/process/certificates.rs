@@ -11,7 +11,7 @@ use engine::worker::Worker;
 use expression::key::TokenCertificate;
 use policy::program::Program;
 use tls::certificate::{Certificate, Draft, Error, Files, Usage};
-use tls::ocsp::{Answer, CertId, describe, responder};
+use tls::ocsp::{Answer, CertId, describe};
 use tls::{timestamps, x509};
 
 use super::super::{Call, Command, Run};
@@ -365,7 +365,7 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
         Found::Here(certificate, status) => {
             let program = &call.generation.program;
             let is_updated = certificate.usage.ocsp_update.unwrap_or(program.ocsp.is_usual);
-            let is_asked = status == "Used" && is_updated && responder(certificate.der()).is_some();
+            let is_asked = status == "Used" && is_updated && certificate.responder().is_some();
             let id = certificate.ocsp_id().filter(|_| is_asked || certificate.ocsp().is_some());
             let shown = Shown {
                 der: certificate.der(),

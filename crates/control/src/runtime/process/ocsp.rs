@@ -14,7 +14,7 @@ use engine::ocsp::{kept, put, update};
 use engine::worker::Worker;
 use policy::program::Program;
 use tls::certificate::Certificate;
-use tls::ocsp::{Answer, CertId, describe, responder};
+use tls::ocsp::{Answer, CertId, describe};
 use wire::date::Date;
 
 use super::super::{Call, Command, Pending, Run};
@@ -154,7 +154,7 @@ fn fetch<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             call.refuse(&format!("{why}\nCan't send ocsp request for {name}!"));
             return Ok(());
         };
-        if certificate.ocsp_id().is_none() || responder(certificate.der()).is_none() {
+        if certificate.ocsp_id().is_none() || certificate.responder().is_none() {
             let why = "'update ssl ocsp-response' only works on certificates that already have a known OCSP response.";
             call.refuse(&format!("{why}\nCan't send ocsp request for {name}!"));
             return Ok(());

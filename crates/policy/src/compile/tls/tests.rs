@@ -52,6 +52,7 @@ fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "key.list" => text(&["rsa.crt [key rsa.key] x.example\n"]),
         "twice.list" => text(&["rsa.crt [key rsa.key]\nrsa.crt [key other.key]\n"]),
         "less.list" => text(&["rsa.crt [key rsa.key]\nrsa.crt\n"]),
+        "off.list" => text(&["rsa.pem [ocsp-update off]\n"]),
         "store.list" => text(&["@s/x [alpn h2] x.example\n"]),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
@@ -219,6 +220,38 @@ fn what_is_wrong_with_a_store_is_said() {
             "Error opening OCSP response file 'none' cannot be read or parsed.",
         ),
         ("crt-store\n load crt leaf.pem sctl ca.pem", "crt leaf.pem", " 'ca.pem' cannot be read or parsed."),
+        (
+            "crt-store\n load crt none.pem acme LE keytype RSA",
+            "crt none.pem",
+            "keyword 'keytype', 'bits' and 'curves' require 'generate-dummy' set to 'on'\n 'none.pem' cannot be read or parsed.",
+        ),
+        (
+            "crt-store\n load crt none.pem generate-dummy on keytype DSA",
+            "crt none.pem",
+            "keyword 'keytype' requires either 'RSA' or 'ECDSA'. 'none.pem' cannot be read or parsed.",
+        ),
+        (
+            "crt-store\n load crt none.pem generate-dummy on keytype ECDSA curves P-1",
+            "crt none.pem",
+            "unsupported curves 'P-1'. 'none.pem' cannot be read or parsed.",
+        ),
+        (
+            "crt-store\n load crt none.pem generate-dummy on bits 512",
+            "crt none.pem",
+            "'bits 512': RSA keys are made with",
+        ),
+        ("crt-store\n load crt none.pem generate-dummy off", "crt none.pem", "cannot open the file 'none.pem'."),
+        (
+            "crt-store\n load crt none.pem acme LE domains a.example",
+            "crt none.pem",
+            "acme 'LE' was used on a crt line [x:2], but no 'LE' section exists!",
+        ),
+        (
+            "global\n expose-experimental-directives\nacme LE\n directory http://a/\n map virt@none\n\
+             crt-store\n load crt none.pem acme LE domains a.example",
+            "crt none.pem",
+            "acme section 'LE' line [x:3] has the map 'virt@none' configured, but this map doesn't exist",
+        ),
     ];
     for (before, bind, message) in rows {
         let (program, said) = compile(before, bind);
@@ -275,6 +308,91 @@ fn one_certificate_has_one_definition() {
         assert!(program.is_none() && said.contains(&message), "{bind}\n{said:?}\n{message}");
     }
     assert_eq!(names("crt-store\n load crt rsa.crt key rsa.key", "crt rsa.crt crt-list key.list"), ["rsa.crt"; 2]);
+}
+
+#[test]
+fn certificates_without_a_file_are_made() {
+    for (options, algorithm) in [
+        ("generate-dummy on", "RSA2048"),
+        ("generate-dummy on keytype RSA bits 3072", "RSA3072"),
+        ("generate-dummy on keytype ECDSA", "EC384"),
+        ("generate-dummy on keytype ECDSA curves P-256", "EC256"),
+    ] {
+        let all = loaded(&format!("crt-store\n load crt none.pem {options}"), "crt none.pem");
+        assert_eq!(tls::x509::details(all[0].der()).unwrap().algorithm, algorithm, "{options}");
+    }
+    // A file that is there is used.
+    let all = loaded("crt-store\n load crt rsa.pem generate-dummy on", "crt rsa.pem");
+    assert_eq!(all[0].der(), loaded("", "crt rsa.pem")[0].der());
+}
+
+#[test]
+fn certificates_are_obtained_for_what_their_lines_say() {
+    let section =
+        "global\n expose-experimental-directives\nacme A\n directory http://a/\nacme B\n directory http://b/\n";
+    let stores = "crt-store\n load crt none.pem acme B domains A.example,*.b.example ips 192.0.2.1,::1 jwt on\n \
+                  load crt other.pem acme A alias x";
+    let (program, said) =
+        compile(&format!("{section}{stores}"), "crt none.pem\n ssl-f-use crt rsa.pem acme A domains r.example");
+    let notice = |name: &str| {
+        format!(
+            "No certificate available for '{name}', generating a temporary key pair before getting the ACME certificate"
+        )
+    };
+    assert_eq!(said, [notice("none.pem"), notice("other.pem")]);
+    let program = program.unwrap();
+    let asked = program.acme.certificates.iter().map(|one| {
+        let section = &program.acme.sections[one.section].name;
+        format!("{} {section} {} {}", one.name, one.domains.join(","), one.ips.len())
+    });
+    assert_eq!(asked.collect::<Vec<_>>(), ["none.pem B a.example,*.b.example 2", "@/x A  0", "rsa.pem A r.example 0"]);
+    // It holds the place alone: its time has passed.
+    let temporary = &certificates(&program)[0];
+    assert!(tls::x509::validity(temporary.der()).unwrap().not_after < 1_000_000_000);
+    assert!(temporary.usage.jwt && program.keys.tokens().allows(b"none.pem"));
+    assert_eq!(program.tls.stored.iter().map(|one| &*one.name).collect::<Vec<_>>(), ["@/x", "none.pem"]);
+}
+
+#[test]
+fn tokens_are_verified_by_certificates_that_are_allowed() {
+    let lines = "crt rsa.pem\n ssl-f-use crt ecdsa.pem jwt on\n http-request set-header a \
+                 %[str(a),jwt_verify_cert(RS256,full.pem)] if { str(a),jwt_decrypt_cert(@/x) -m found }";
+    let (program, said) =
+        compile("defaults d\n mode http\ncrt-store\n load crt rsa.crt key rsa.key jwt on alias x", lines);
+    let program = program.unwrap_or_else(|| panic!("{said:?}"));
+    let told = ["@/x", "ecdsa.pem", "rsa.pem", "full.pem", "none.pem"].map(|name| {
+        let found = program.keys.tokens().find(name.as_bytes());
+        found.map(|_| ()).err()
+    });
+    use expression::key::Unusable::{Unavailable, Unknown};
+    assert_eq!(told, [None, None, Some(Unavailable), Some(Unknown), Some(Unknown)]);
+}
+
+#[test]
+fn updates_of_answers_need_the_issuer() {
+    let warning = |name: &str| {
+        let why = "has an OCSP auto-update set to 'on' but an error occurred (maybe the OCSP URI or the issuer could not be found)'.";
+        vec![format!("'bind :1' in section 'frontend' :  '{name}' {why}")]
+    };
+    let quiet = Vec::<String>::new;
+    let mode = "global\n ocsp-update.mode on\n ssl-load-extra-files issuer";
+    let rows = [
+        (mode.to_owned(), "crt stapled.pem", quiet()),
+        (mode.to_owned(), "crt leaf.pem", warning("leaf.pem")),
+        (format!("{mode}\n ocsp-update.disable on"), "crt leaf.pem", quiet()),
+        // It names no responder.
+        (mode.to_owned(), "crt rsa.pem", quiet()),
+        ("global\n ssl-load-extra-files issuer".to_owned(), "crt leaf.pem", quiet()),
+    ];
+    for (before, bind, expected) in rows {
+        let (program, said) = compile(&before, bind);
+        assert!(program.is_some() && said == expected, "{before} {bind}: {said:?}");
+    }
+    let (program, said) = compile(mode, "crt rsa.pem crt-list off.list");
+    let different = "- different parameter 'ocsp-update' : previously 'default' (ocsp-update.mode on) vs 'off'";
+    assert!(program.is_none() && said[0].ends_with(different), "{said:?}");
+    let (_, said) = compile("global\n ocsp-update.httpproxy localhost", "crt rsa.pem");
+    assert!(said.iter().any(|said| said.contains("ocsp-update")), "{said:?}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Compiler<'_> {
             Ok(certificate) => {
                 if let Some(answer) = ocsp {
                     self.staple(&certificate, &answer, line);
-                } else if is_updated && certificate.issuer().is_none() {
+                } else if is_updated && certificate.responder().is_some() && certificate.ocsp_id().is_none() {
                     let message = format!(
                         "{} '{called}' has an OCSP auto-update set to 'on' but an error occurred (maybe the OCSP URI or the issuer \
                          could not be found)'.",
