@@ -2,6 +2,7 @@
 //! then TLS. What is found becomes the session's; a connection that fails there is told of in the log and closed. Must
 //! never read a byte itself.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -13,6 +14,7 @@ use expression::sample::ConnectionError;
 use policy::program::{Bind, ExpectedHeader};
 
 use tls::failure::Reason;
+use tls::openssl;
 use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
@@ -96,10 +98,10 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     // A storm of handshakes does not keep those waiting who have shaken hands.
     match rt::in_class(rt::Class::Heavy, shaking).await {
         Ok(()) => {
-            let state = stream.handshake_info();
-            metrics::client_handshake(session, Handshake::Made { resumed: state.is_some_and(|state| state.resumed) });
-            if let Some(state) = state {
-                session.keep_tls(Arc::clone(state));
+            let info = stream.handshake_info();
+            metrics::client_handshake(session, Handshake::Made { resumed: info.is_some_and(|info| info.resumed) });
+            if let Some(info) = info {
+                session.keep_tls(Arc::clone(info));
             }
             session.complete_handshake(rt::now());
             true
@@ -107,8 +109,8 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
         Err((error, is_told)) => {
             metrics::client_handshake(session, Handshake::Failed);
             // What was known by then is logged.
-            if let Some(state) = stream.handshake_info() {
-                session.keep_tls(Arc::clone(state));
+            if let Some(info) = stream.handshake_info() {
+                session.keep_tls(Arc::clone(info));
             }
             session.error.set(error);
             if is_told || !session.proxy().options.dontlognull {
@@ -136,6 +138,17 @@ pub fn tls_error(insecure: &Insecure) -> (ConnectionError, bool) {
     }
 }
 
+/// Why a connection failed; that a handshake did, with OpenSSL's words in parentheses.
+fn reason(session: &Session) -> Cow<'static, str> {
+    let error = session.error.get();
+    match session.tls().and_then(|info| info.failure.as_ref()) {
+        Some(failure) if error == ConnectionError::TLS_HANDSHAKE => {
+            format!("{} ({})", error.message(), openssl::sentence(failure)).into()
+        }
+        _ => error.message().into(),
+    }
+}
+
 /// The line about a connection that failed before anything was served.
 fn log(session: &Session) {
     if !session.worker.logger.is_wanted(session.frontend) {
@@ -149,7 +162,7 @@ fn log(session: &Session) {
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &session.proxy().name,
         tls_frontend: session.is_secure(),
-        tls_version: session.tls().and_then(|state| state.version_name()),
+        tls_version: session.tls().and_then(|info| info.version_name()),
         bind_name: bind.map_or("", |bind| &bind.name),
         backend: &session.proxy().name,
         server: "<NOSRV>",
@@ -162,7 +175,7 @@ fn log(session: &Session) {
     };
     let (logger, state) = (&session.worker.logger, session.worker.take_stream_state());
     EvalContext::log(session, &state.borrow()).lend(|context| {
-        logger.connection_error(session.frontend, &record, Some(context), session.error.get().message());
+        logger.connection_error(session.frontend, &record, Some(context), &reason(session));
     });
     session.worker.keep_stream_state(state);
 }

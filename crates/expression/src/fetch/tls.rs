@@ -39,16 +39,16 @@ pub const TABLE: &[Fetch] = &[
     }),
     plain("ssl_fc_err_str", Type::Str, CLIENT, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, fc(c)?)),
     plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
-        fc(c).map(|facts| Value::Bool(!facts.peer.is_empty() && !facts.resumed))
+        fc(c).map(|info| Value::Bool(!info.peer.is_empty() && !info.resumed))
     }),
     plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data came: none is accepted.", |c, _| {
         fc(c).map(|_| Value::Bool(false))
     }),
     plain("ssl_fc_has_sni", Type::Bool, CLIENT, "Whether the client asked for a name.", |c, _| {
-        Some(Value::Bool(fc(c).is_some_and(|facts| facts.server_name.is_some())))
+        Some(Value::Bool(fc(c).is_some_and(|info| info.server_name.is_some())))
     }),
     plain("ssl_fc_is_resumed", Type::Bool, CLIENT, "Whether a session was resumed.", |c, _| {
-        Some(Value::Bool(fc(c).is_some_and(|facts| facts.resumed)))
+        Some(Value::Bool(fc(c).is_some_and(|info| info.resumed)))
     }),
     plain("ssl_fc_npn", Type::Str, CLIENT, "What NPN chose: nothing has it any more.", |_, _| None),
     plain("ssl_fc_protocol", Type::Str, CLIENT, "The version of TLS.", |c, _| protocol(fc(c)?)),
@@ -65,11 +65,11 @@ pub const TABLE: &[Fetch] = &[
     plain("ssl_bc_cipher", Type::Str, SERVER, "The cipher's name.", |c, _| cipher(&*bc(c)?)),
     plain("ssl_bc_curve", Type::Str, SERVER, "The group that keys were exchanged over.", |c, _| curve(&*bc(c)?)),
     plain("ssl_bc_err", INT, SERVER, "Why the handshake failed, by OpenSSL's number; 0: it did not.", |c, _| {
-        bc(c).map(|facts| error(&facts))
+        bc(c).map(|info| error(&info))
     }),
     plain("ssl_bc_err_str", Type::Str, SERVER, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, &*bc(c)?)),
     plain("ssl_bc_is_resumed", Type::Bool, SERVER, "Whether a session was resumed.", |c, _| {
-        Some(Value::Bool(bc(c).is_some_and(|facts| facts.resumed)))
+        Some(Value::Bool(bc(c).is_some_and(|info| info.resumed)))
     }),
     plain("ssl_bc_npn", Type::Str, SERVER, "What NPN chose: nothing has it any more.", |_, _| None),
     plain("ssl_bc_protocol", Type::Str, SERVER, "The version of TLS.", |c, _| protocol(&*bc(c)?)),
@@ -91,7 +91,7 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Int(fc(c)?.faults.last().map_or(0, |fault| fault.code.into())))
     }),
     plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a certificate of the client.", |c, _| {
-        fc(c).map(|facts| Value::Bool(!facts.peer.is_empty()))
+        fc(c).map(|info| Value::Bool(!info.peer.is_empty()))
     }),
     plain("ssl_c_chain_der", Type::Bin, CLIENT, "The certificates that the client has shown behind its own.", |c, _| {
         chain(c, fc(c)?.peer.get(1..).unwrap_or_default())
@@ -173,8 +173,8 @@ fn context_text<'a>(context: &Context<'a>, text: &str) -> Option<Value<'a>> {
 
 /// The root that the client's chain ends at.
 fn root<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
-    let facts = fc(context)?;
-    x509::root(&facts.peer, facts.authorities.as_ref().map_or(&[], |authorities| &authorities.roots))
+    let info = fc(context)?;
+    x509::root(&info.peer, info.authorities.as_ref().map_or(&[], |authorities| &authorities.roots))
 }
 
 fn policies<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
@@ -191,32 +191,32 @@ fn fault<'a>(context: &Context<'a>, wanted: fn(&Fault) -> bool, told: fn(&Fault)
     Some(Value::Int(found.map_or(0, told).into()))
 }
 
-fn error<'a>(facts: &HandshakeInfo) -> Value<'a> {
-    Value::Int(facts.failure.as_ref().map_or(0, |failure| openssl::number(failure).into()))
+fn error<'a>(info: &HandshakeInfo) -> Value<'a> {
+    Value::Int(info.failure.as_ref().map_or(0, |failure| openssl::number(failure).into()))
 }
 
-fn error_text<'a>(context: &Context<'a>, facts: &HandshakeInfo) -> Option<Value<'a>> {
-    context.copy(openssl::sentence(facts.failure.as_ref()?).as_bytes()).map(Value::Str)
+fn error_text<'a>(context: &Context<'a>, info: &HandshakeInfo) -> Option<Value<'a>> {
+    context.copy(openssl::sentence(info.failure.as_ref()?).as_bytes()).map(Value::Str)
 }
 
-fn alpn<'a>(context: &Context<'a>, facts: &HandshakeInfo) -> Option<Value<'a>> {
-    Some(Value::Str(context.copy(facts.alpn.as_deref()?)?))
+fn alpn<'a>(context: &Context<'a>, info: &HandshakeInfo) -> Option<Value<'a>> {
+    Some(Value::Str(context.copy(info.alpn.as_deref()?)?))
 }
 
-fn cipher<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
-    facts.suite.map(|suite| Value::Str(suite_name(suite).as_bytes()))
+fn cipher<'a>(info: &HandshakeInfo) -> Option<Value<'a>> {
+    info.suite.map(|suite| Value::Str(suite_name(suite).as_bytes()))
 }
 
-fn bits<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
-    facts.suite.map(|suite| Value::Int(suite_bits(suite).into()))
+fn bits<'a>(info: &HandshakeInfo) -> Option<Value<'a>> {
+    info.suite.map(|suite| Value::Int(suite_bits(suite).into()))
 }
 
-fn curve<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
-    facts.group.map(|group| Value::Str(group_name(group).as_bytes()))
+fn curve<'a>(info: &HandshakeInfo) -> Option<Value<'a>> {
+    info.group.map(|group| Value::Str(group_name(group).as_bytes()))
 }
 
-fn protocol<'a>(facts: &HandshakeInfo) -> Option<Value<'a>> {
-    facts.version_name().map(|name| Value::Str(name.as_bytes()))
+fn protocol<'a>(info: &HandshakeInfo) -> Option<Value<'a>> {
+    info.version_name().map(|name| Value::Str(name.as_bytes()))
 }
 
 fn der<'a>(context: &Context<'a>, der: &[u8]) -> Option<Value<'a>> {

@@ -27,8 +27,8 @@ macro_rules! rows {
                 c.copy(&$side(c)?.details.as_ref()?.server_random?).map(Value::Bin)
             }).checked(details),
             plain($id, Type::Bin, $places, concat!("The number of the session of ", $whose, " connection."), |c, _| {
-                let facts = $side(c)?;
-                let id = &facts.details.as_ref()?.session_id;
+                let info = $side(c)?;
+                let id = &info.details.as_ref()?.session_id;
                 if id.is_empty() { None } else { c.copy(id).map(Value::Bin) }
             }).checked(details),
             plain($key, Type::Bin, $places, concat!("The master secret of ", $whose, " connection, with TLS 1.2."), |c, _| {
