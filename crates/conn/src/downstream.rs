@@ -11,7 +11,7 @@ use wire::http::{Fields, Framing, Head};
 
 use crate::behind::Behind;
 use crate::h1::{Received, Server, first_payload};
-use crate::h2;
+use crate::h2::{self, Kill};
 use crate::transport::Transport;
 
 /// Where a request comes from, and where its answer goes.
@@ -192,9 +192,14 @@ impl Downstream {
         on!(self, server => server.is_surely_settled(), _stream => true)
     }
 
-    /// Makes the end invisible to the client (`silent-drop`); of a stream as far as its protocol allows.
+    /// Makes the end invisible to the client (`silent-drop`). A connection of several streams ends with all of them.
     pub fn forget(&mut self, hops: Option<u8>) {
-        on!(self, server => server.forget(hops), _stream => { let _ = hops; });
+        on!(self, server => server.forget(hops), stream => stream.kill(Kill::Forget(hops)));
+    }
+
+    /// The connection ends with the request that ends now, and those of its other streams with it (`reject`).
+    pub fn end_connection(&mut self) {
+        on!(self, _server => {}, stream => stream.kill(Kill::Close));
     }
 
     /// As [`Server::begin_linger`].

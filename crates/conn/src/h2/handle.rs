@@ -13,6 +13,15 @@ use wire::http::Fields;
 use super::half::{Arrival, Half};
 use super::state::State;
 
+/// How a connection ends because of what one of its requests is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kill {
+    /// The client is told (`reject`).
+    Close,
+    /// The client is not told; or by a reset that lives so many hops (`silent-drop`).
+    Forget(Option<u8>),
+}
+
 pub(super) struct Handle {
     pub(super) state: Rc<RefCell<State>>,
     /// Its number; that of a request changes when it goes out.
@@ -33,6 +42,13 @@ impl Handle {
     /// Its number on the connection.
     pub(super) fn stream(&self) -> u32 {
         self.stream.get()
+    }
+
+    /// The whole connection ends.
+    pub(super) fn kill(&self, kill: Kill) {
+        let mut state = self.state.borrow_mut();
+        state.killed = Some(kill);
+        state.wake();
     }
 
     /// Uses the connection's half; `None`: the connection is gone.

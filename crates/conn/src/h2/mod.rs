@@ -30,6 +30,7 @@ use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
 pub use counts::Counts;
+pub(crate) use handle::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;

@@ -12,6 +12,7 @@ use base::moment::Moment;
 use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW, PREFACE, Setting};
 
 use super::counts::Counts;
+use super::handle::Kill;
 use super::reader::{DEPARTING, Event, Limit, Reader};
 use super::state::{Fault, State};
 use super::{Ping, Role, Terms};
@@ -49,7 +50,7 @@ pub(super) struct Mover {
     reader: Reader,
     pub(super) state: Rc<RefCell<State>>,
     departure: Departure,
-    /// The peer has broken the protocol.
+    /// The peer has broken the protocol, or a rule has ended the connection.
     broken: bool,
     /// Nothing more is read: it ends once what waits is written.
     over: bool,
@@ -121,7 +122,7 @@ impl Mover {
         Ping::Sent
     }
 
-    /// Whether it has ended because the peer has broken the protocol: what it was told of that is to reach it.
+    /// Whether it has ended because the peer has broken the protocol, or by a rule: what the peer was told of that is to reach it.
     pub(super) fn is_broken(&self) -> bool {
         self.over && self.broken
     }
@@ -141,6 +142,16 @@ impl Mover {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
         state.wait(cx);
+        match state.killed {
+            None => {}
+            Some(Kill::Close) if self.over => {}
+            Some(Kill::Close) => self.end(&mut state, ErrorCode::NoError),
+            Some(Kill::Forget(hops)) => {
+                // What the system does not let happen quietly happens all the same.
+                let _ = transport.forget(hops);
+                return Poll::Ready(None);
+            }
+        }
         for _ in 0..FRAMES {
             if write(cx, transport, &mut state).is_err() || self.over && state.waiting() == 0 {
                 return Poll::Ready(None);
@@ -191,6 +202,9 @@ impl Mover {
         let mut state = self.state.borrow_mut();
         state.closing = true;
         state.fail();
+        if matches!(state.killed, Some(Kill::Forget(_))) {
+            return;
+        }
         let mut cx = Context::from_waker(Waker::noop());
         let _ = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false);
     }

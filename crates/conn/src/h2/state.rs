@@ -9,6 +9,7 @@ use wire::http::Fields;
 
 use super::counts::{Allowance, Counts};
 use super::half::Half;
+use super::handle::Kill;
 use super::spare;
 use super::{Role, Terms};
 
@@ -63,6 +64,8 @@ pub(super) struct State {
     unread_settings: bool,
     /// No request is begun any more.
     pub(super) closing: bool,
+    /// A request has the whole connection end at once.
+    pub(super) killed: Option<Kill>,
     /// Reads that have brought something.
     pub(super) heard: u64,
     /// The peer was asked whether it is there, and has not answered.
@@ -115,6 +118,7 @@ impl State {
             // A server reads them before the first request.
             unread_settings: role == Role::Server,
             closing: false,
+            killed: None,
             heard: 0,
             pinged: false,
             pongs: 0,

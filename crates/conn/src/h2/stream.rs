@@ -13,7 +13,7 @@ use wire::h2;
 use wire::http::{Fields, Head};
 
 use super::half::Arrival;
-use super::handle::Handle;
+use super::handle::{Handle, Kill};
 use super::state::{DRAINED, State};
 use crate::flow::{ByteSink, ByteSource, shrink};
 use crate::h1::server::{fits, grow, make_room};
@@ -39,6 +39,11 @@ impl Stream {
     /// Its number on the connection.
     pub fn number(&self) -> u32 {
         self.handle.stream()
+    }
+
+    /// The whole connection ends, and all of its streams with it.
+    pub(crate) fn kill(&mut self, kill: Kill) {
+        self.handle.kill(kill);
     }
 
     /// What was taken from the connection and not used.

@@ -121,8 +121,9 @@ pub async fn http_request(
     .await;
     // What would go over to HTTP is there already.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode(_))) {
-        if let Final::SilentDrop(hops) = ended {
-            client.forget(*hops);
+        match ended {
+            Final::SilentDrop(hops) => client.forget(*hops),
+            _ => client.end_connection(),
         }
         return Err(outcome(state, ended, Phase::Request));
     }

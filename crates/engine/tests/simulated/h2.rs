@@ -417,6 +417,32 @@ fn a_client_that_resets_a_stream_takes_its_request_back() {
     });
 }
 
+/// `reject` and `silent-drop` end the whole connection, and the requests of its other streams with it. The first one says so.
+#[test]
+fn a_rejected_request_takes_its_connection_along() {
+    for (rule, content) in [("http-request", ""), ("tcp-request content", " tcp-request inspect-delay 1s\n")] {
+        for action in ["reject", "silent-drop"] {
+            let lines = format!("{content} {rule} {action} if {{ path /no }}\n server s1 10.0.1.1:80");
+            listen(&lines).shuffled().seeds(0..4).run(move |world| async move {
+                let mut s1 = Service::at(S1);
+                let mut client = Client::connect().await;
+                client.get(1, "/").await;
+                let mut server = s1.accept().await;
+                server.expect(at_server("GET", "/", "")).await;
+                client.get(3, "/no").await;
+                if action == "reject" {
+                    client.expect_gone(ErrorCode::NoError).await;
+                } else {
+                    let _ = client.peer.receive_rest().await;
+                    assert_eq!(client.gone, None);
+                }
+                server.expect_end().await;
+                world.forget_log();
+            });
+        }
+    }
+}
+
 #[test]
 fn more_streams_than_were_announced_are_refused() {
     listen("server s1 10.0.1.1:80").global("tune.h2.fe.max-concurrent-streams 2").run(|world| async move {

@@ -120,7 +120,10 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
             rt::boxed(wait::tarpit(client, &state, proxy)).await;
         }
         Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, state, number, body)).await,
-        Manner::Never => return cut(session, state, ending.outcome),
+        Manner::Never => {
+            client.conn.end_connection();
+            return cut(session, state, ending.outcome);
+        }
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.
             client.conn.forget(hops);
