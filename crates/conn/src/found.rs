@@ -1,5 +1,14 @@
 //! What the head of an answer is, whichever protocol it came by. Must never read one.
 
+/// What is wrong with a head of HTTP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The rule that it breaks.
+    pub reason: &'static str,
+    /// Where, in bytes from its first.
+    pub position: usize,
+}
+
 /// What was found in what has come of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -9,6 +18,6 @@ pub enum Found {
     Interim,
     /// The head of the answer.
     Final,
-    /// No head of an answer.
-    Invalid,
+    /// No head of an answer. What is wrong is not known of HTTP/2.
+    Invalid(Option<Fault>),
 }

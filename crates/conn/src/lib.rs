@@ -10,7 +10,7 @@ pub mod downstream;
 pub mod duplex;
 pub mod exchange;
 pub mod flow;
-mod found;
+pub mod found;
 pub mod glitches;
 pub mod h1;
 pub mod h2;

@@ -7,9 +7,22 @@ use std::sync::OnceLock;
 use base::{Moment, WallTime};
 use config::diagnostic::Severity;
 
+/// The machine and the process as they were at the start.
+#[derive(Debug, Clone, Default)]
+pub struct Platform {
+    /// Names and values of the machine.
+    pub machine: Vec<(&'static str, String)>,
+    /// Names and values of the process.
+    pub process: Vec<(&'static str, String)>,
+    /// Files with code that are mapped, one a line.
+    pub libraries: String,
+}
+
 /// What the program that runs the engine knows of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
+    /// For developers.
+    pub platform: Platform,
     /// `Name` of `show info`: what clients look for to know whom they speak with.
     pub product: String,
     /// `Implementation` of `show info`: the program and its own version.

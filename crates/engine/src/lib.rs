@@ -4,6 +4,7 @@
 pub mod acme;
 pub mod acme_state;
 mod adoption;
+pub mod captures;
 pub mod certificates;
 pub mod check;
 mod ending;
@@ -147,7 +148,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let generation = shared.generation();
     rt::net::limit_pipes(generation.program.global.maxpipes);
     if generation.program.global.measure_tasks {
-        rt::measure_tasks();
+        rt::measure_tasks(true);
     }
     drop(generation);
     let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));

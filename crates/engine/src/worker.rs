@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::captures::Captures;
 use base::AppendOnlyVec;
 use base::moment::{Moment, WallTime};
 use base::slab::{Key, Slab};
@@ -74,6 +75,10 @@ pub struct Process {
     pub services: Services,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
+    /// Heads that were refused.
+    pub captures: Captures,
+    /// `set anon global-key`, or `anonkey`; 0: none.
+    pub anonymous_key: AtomicU32,
     /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
     /// Set once, `grace` before that.
@@ -119,6 +124,7 @@ impl Process {
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = program.counters(workers);
+        let anonymous_key = program.global.anonymous_key;
         let frontends = Frontends::new(program.proxies.len());
         let certificates = Certificates::of(program);
         Self {
@@ -139,6 +145,8 @@ impl Process {
             certificates,
             services: Services::default(),
             host: Host::default(),
+            captures: Captures::default(),
+            anonymous_key: AtomicU32::new(anonymous_key),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             stopped_at: OnceLock::new(),

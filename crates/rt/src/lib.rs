@@ -35,6 +35,7 @@ pub mod net;
 mod output;
 mod patience;
 pub mod process;
+mod profile;
 pub mod program;
 mod random;
 mod recycle;
@@ -64,6 +65,7 @@ pub use mailbox::Handle;
 pub use mapped::MappedFile;
 pub use memory_waits::{memory_is_critical, memory_is_scarce};
 pub use output::{ATOMIC, Output};
+pub use profile::{KindCost, Profile};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use signal::{SignalStream, signals};
 pub use supply::{Stage, poll_memory, set_scarcity_hook};
@@ -74,10 +76,11 @@ pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
-    Activity, activity, buffer, buffer_size, buffers_in_use, bulk_buffer, calls, contain, handle, has_used_slice,
-    idle_percent, is_on_worker, large_buffer, large_buffer_size, load, load_of, local, measure, measure_tasks, now,
-    post, processor_time, random, read_clock, set_local, set_panic_hook, slice_is_over, spawn, spawn_with, stop,
-    stop_spinning, stopping, task_cost, tasks, usage_of, waiting_tasks, wall, worker, workers,
+    Activity, PoolUse, activity, buffer, buffer_size, buffers_in_use, bulk_buffer, calls, contain, handle,
+    has_used_slice, idle_percent, is_on_worker, large_buffer, large_buffer_size, load, load_of, local, measure,
+    measure_tasks, now, pools, post, processor_time, random, read_clock, set_local, set_panic_hook, slice_is_over,
+    spawn, spawn_with, stop, stop_spinning, stopping, task_cost, task_profile, tasks, usage_of, waiting_tasks, wall,
+    worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

@@ -12,8 +12,9 @@ use base::Moment;
 
 use crate::current;
 use crate::mailbox;
+use crate::profile::{self, Profile};
 use crate::recycle::Recycled;
-use crate::task_id::{MOST_TASKS, TaskId};
+use crate::task_id::{MOST_TASKS, NO_TAG, TaskId};
 
 /// How urgent a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,8 @@ struct Clock {
     now: Moment,
     /// When the task that runs was called.
     called: Moment,
+    /// How late that call was.
+    late: Duration,
     /// Of each slot.
     times: Vec<Times>,
 }
@@ -124,6 +127,18 @@ struct Slot {
 
 const _: () = assert!(std::mem::size_of::<Slot>() <= 40, "an idle connection is small");
 
+impl Slot {
+    /// Its place in [`Profile::kinds`].
+    fn kind(&self) -> usize {
+        match self.class {
+            Class::Normal if self.tag != NO_TAG => 0,
+            Class::Normal => 1,
+            Class::Heavy => 2,
+            Class::Background => 3,
+        }
+    }
+}
+
 impl Clock {
     fn wake(&mut self, slot: usize) {
         if slot >= self.times.len() {
@@ -149,6 +164,7 @@ pub(crate) struct Tasks {
     /// The slot of the task that was called last.
     called: usize,
     clock: Option<Box<Clock>>,
+    profile: Profile,
 }
 
 const NO_SLOT: u64 = u64::MAX;
@@ -173,6 +189,7 @@ impl Tasks {
             late: VecDeque::new(),
             called: usize::MAX,
             clock: None,
+            profile: Profile::default(),
         }
     }
 
@@ -321,17 +338,39 @@ impl Tasks {
     pub(crate) fn set_clock(&mut self, now: Moment) {
         match &mut self.clock {
             Some(clock) => clock.now = now,
-            None => self.clock = Some(Box::new(Clock { now, called: now, times: Vec::new() })),
+            None => {
+                self.profile = Profile { since: Some(now), ..Profile::default() };
+                self.clock = Some(Box::new(Clock { now, called: now, late: Duration::ZERO, times: Vec::new() }));
+            }
         }
+    }
+
+    /// Ends to measure; what was measured stays.
+    pub(crate) fn stop_clock(&mut self, now: Moment) {
+        if self.clock.take().is_some() {
+            self.profile.until = Some(now);
+        }
+    }
+
+    /// What tasks have cost by kind. Walks all slots where tasks are queued.
+    pub(crate) fn profile(&self) -> Profile {
+        let mut profile = self.profile;
+        if !self.is_idle() {
+            for slot in self.slots.iter().filter(|slot| slot.queued && slot.state != State::Free) {
+                profile.queued[slot.kind()] += 1;
+            }
+        }
+        profile
     }
 
     /// The task that was taken last is called now.
     pub(crate) fn note_called(&mut self, now: Moment) {
         let called = self.called;
         let Some(clock) = &mut self.clock else { return };
-        (clock.now, clock.called) = (now, now);
+        (clock.now, clock.called, clock.late) = (now, now, Duration::ZERO);
         if let Some(times) = clock.times.get_mut(called) {
-            times.late += now.saturating_since(times.woken);
+            clock.late = now.saturating_since(times.woken);
+            times.late += clock.late;
         }
     }
 
@@ -343,6 +382,10 @@ impl Tasks {
         clock.now = now;
         if let Some(times) = clock.times.get_mut(called) {
             times.busy += took;
+        }
+        if let Some(slot) = self.slots.get(called) {
+            let kind = slot.kind();
+            profile::add(&mut self.profile, kind, took, clock.late);
         }
     }
 

@@ -20,6 +20,7 @@ use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::memory_waits::{Waits, memory_is_scarce};
 use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
+use crate::profile::Profile;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn, boxed_with};
 use crate::slice::Slice;
@@ -351,6 +352,31 @@ pub fn large_buffer_size() -> usize {
     current::with(|worker| worker.large_buffers.size())
 }
 
+/// What a pool of this worker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    /// Its name.
+    pub name: &'static str,
+    /// Bytes of a buffer.
+    pub size: usize,
+    /// Buffers that are unused.
+    pub kept: usize,
+    /// Buffers that are in use.
+    pub used: usize,
+}
+
+/// The pools of this worker.
+pub fn pools() -> [PoolUse; 2] {
+    current::with(|worker| {
+        [("buffer", &worker.buffers), ("large_buffer", &worker.large_buffers)].map(|(name, pool)| PoolUse {
+            name,
+            size: pool.size(),
+            kept: pool.kept(),
+            used: pool.outstanding(),
+        })
+    })
+}
+
 /// Buffers of both classes from this worker's pools that are in use now. For tests that look for leaks.
 pub fn buffers_in_use() -> usize {
     current::with(|worker| worker.buffers.outstanding() + worker.large_buffers.outstanding())
@@ -456,17 +482,26 @@ pub fn idle_percent() -> u32 {
     current::with(|worker| worker.idleness.percent())
 }
 
+/// What the tasks of this worker have cost, by kind, and which are queued.
+pub fn task_profile() -> Profile {
+    current::with(|worker| worker.tasks.borrow().profile())
+}
+
 /// What the running task has cost so far; nothing outside of any.
 pub fn task_cost() -> TaskCost {
     current::with(|worker| worker.tasks.borrow().cost())
 }
 
-/// Has this worker measure from now on how long its tasks run and how long they wait for that. Each call of a task costs
-/// two readings of the clock more.
-pub fn measure_tasks() {
+/// Whether this worker measures from now on how long its tasks run and how long they wait for that. Each call of a task then costs
+/// two readings of the clock more. To begin anew forgets what was measured before.
+pub fn measure_tasks(on: bool) {
     current::with(|worker| {
-        worker.measures.set(true);
-        worker.tasks.borrow_mut().set_clock(worker.driver.now());
+        let (now, mut tasks) = (worker.driver.now(), worker.tasks.borrow_mut());
+        worker.measures.set(on);
+        tasks.stop_clock(now);
+        if on {
+            tasks.set_clock(now);
+        }
     });
 }
 

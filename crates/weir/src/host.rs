@@ -1,7 +1,7 @@
 //! What a configuration is told of the machine it is read on. Must never change the variables of the process.
 
 use crate::messages::Messages;
-use crate::{identity, version};
+use crate::{identity, platform, version};
 use config::environment::Environment;
 use config::spec::GlobalSpec;
 use control::runtime::process::address;
@@ -12,6 +12,7 @@ use std::io::Write as _;
 /// What the runtime API tells of this run. `memory`: the megabytes of `-m`.
 pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u64>, messages: &Messages) -> Host {
     Host {
+        platform: platform::describe(),
         memory: memory.unwrap_or(0),
         began: Some(identity::began()),
         product: identity::product().to_owned(),

@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod master;
 mod messages;
+mod platform;
 mod predecessors;
 mod process;
 mod processors;

@@ -7,7 +7,6 @@ use super::{global, option, proxy};
 use crate::document::{Document, Line, Word};
 use crate::text;
 use std::fmt::Write as _;
-use std::hash::Hasher as _;
 use std::net::IpAddr;
 
 /// Writes the whole configuration, as [`Document`] has it, under a key.
@@ -114,7 +113,7 @@ fn id(name: &str, key: u32) -> String {
 }
 
 /// An address with its port; loopback reveals nothing.
-fn address(text: &str, key: u32) -> String {
+pub fn address(text: &str, key: u32) -> String {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.is_empty() && !text.contains('/') && !port.contains(']') => (host, Some(port)),
         _ => (text, None),
@@ -131,12 +130,9 @@ fn address(text: &str, key: u32) -> String {
     }
 }
 
-/// Six digits that are the same for the same text and key.
-fn hash(text: &str, key: u32) -> String {
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write_u32(key);
-    hasher.write(&text::to_bytes(text));
-    format!("{:06x}", hasher.finish() & 0xff_ffff)
+/// Six digits that are the same for the same text and key (XXH32, as HAProxy has it).
+pub fn hash(text: &str, key: u32) -> String {
+    format!("{:06x}", base::hash::xxh32(&text::to_bytes(text), key) & 0xff_ffff)
 }
 
 #[cfg(test)]

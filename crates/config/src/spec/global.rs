@@ -67,6 +67,8 @@ pub struct GlobalSpec {
     pub description: Option<String>,
     /// `node`.
     pub node: Option<String>,
+    /// `anonkey`; 0: no key.
+    pub anonymous_key: Option<u32>,
     /// `nosplice`.
     pub nosplice: bool,
     /// `dns-accept-family`.

@@ -185,7 +185,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     let default = GlobalSpec::default();
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
-        hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
+        hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, anonymous_key, nosplice, expose_deprecated,
         expose_experimental, http_client, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls, compression });
     changed!(out, &global.compression, default.compression, GlobalCompressionSpec {

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling};
+use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling, Violation};
 use wire::http::{Fields, Framing, Head, Method, Version};
 
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{BodyFilter, Discard, Flow, FlowError, Moved, Step, Trailers};
-use crate::found::Found;
+use crate::found::{Fault, Found};
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
@@ -201,9 +201,11 @@ impl Answer {
                 self.input.consume(consumed);
                 self.scan = Scan::default();
             }
-            _ => {
+            wrong => {
                 self.glitches += 1;
-                return Found::Invalid;
+                let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
+                let fault = wrong.err().map(|error| Fault { reason: error.reason(), position: error.position });
+                return Found::Invalid(Some(fault.unwrap_or(too_large)));
             }
         }
         match head.status() {

@@ -11,6 +11,7 @@ use wire::http::{Head, PART};
 
 use super::unread::{BodyEnd, UnreadBody};
 use crate::flow;
+use crate::found::Fault;
 use crate::transport::Transport;
 
 /// Bytes of text that a head which is waited for keeps room for.
@@ -56,6 +57,8 @@ pub enum Received {
     Invalid {
         /// The status that says why.
         status: u16,
+        /// What is wrong with it, where that is known: the head is among what was received.
+        fault: Option<Fault>,
     },
 }
 
@@ -148,19 +151,20 @@ impl Server {
 
     /// Parses what is here. `None`: more is needed.
     fn parse(&mut self, limits: &h1::Limits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
-        let status = match h1::parse_request(self.input.data(), limits, scan, head) {
+        let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
+        let (status, fault) = match h1::parse_request(self.input.data(), limits, scan, head) {
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
                 let glitch = limits.accept_unsafe && h1::is_unsafe_request(&self.input.data()[..consumed], limits);
                 let body = UnreadBody::after(head, consumed, &mut self.input);
                 return Some(Received::Head { body, length: consumed, glitch });
             }
-            Ok(Parse::Complete { .. }) => 431,
+            Ok(Parse::Complete { .. }) => (431, too_large),
             Ok(Parse::Partial) if self.input.len() < limits.max_head => return None,
-            Ok(Parse::Partial) => 400,
+            Ok(Parse::Partial) => (400, too_large),
             Err(error) if error.violation == Violation::Http2Preface => return Some(Received::Preface),
-            Err(error) => error.status(),
+            Err(error) => (error.status(), Fault { reason: error.reason(), position: error.position }),
         };
-        Some(Received::Invalid { status })
+        Some(Received::Invalid { status, fault: Some(fault) })
     }
 
     /// Writes bytes that are a message already. `last`: the connection's end follows at once.

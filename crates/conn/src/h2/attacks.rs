@@ -293,7 +293,7 @@ fn hpack_bombs_take_bounded_memory() {
     assert!(served.iter_mut().all(|stream| {
         let mut head = Head::new();
         let taken = stream.take_head(&Limits::default(), &mut Scan::default(), &mut head);
-        matches!(taken, crate::h1::Received::Invalid { status: 400 | 431 })
+        matches!(taken, crate::h1::Received::Invalid { status: 400 | 431, .. })
     }));
     // An entry of 4,000 bytes that each byte of a block refers to.
     let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();

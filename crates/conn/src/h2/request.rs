@@ -137,11 +137,11 @@ impl Request {
         });
         let (length, alone) = match taken {
             Some(Arrival::Here { length, alone }) => (length, alone),
-            Some(Arrival::Refused { .. }) => return Found::Invalid,
+            Some(Arrival::Refused { .. }) => return Found::Invalid(None),
             Some(Arrival::Nothing) | None => return Found::Part,
         };
         if !fits(head, length, limits.max_head) || head.field_count() >= limits.max_fields {
-            return Found::Invalid;
+            return Found::Invalid(None);
         }
         if head.status() < 200 {
             return Found::Interim;
@@ -150,7 +150,7 @@ impl Request {
         match head.framing {
             _ if is_empty => head.framing = Framing::None,
             // What is missing never comes.
-            Framing::Length(1..) if alone => return Found::Invalid,
+            Framing::Length(1..) if alone => return Found::Invalid(None),
             Framing::Length(length) => self.left.set(Some(length)),
             _ => {}
         }

@@ -82,11 +82,13 @@ impl Stream {
     pub fn take_head(&mut self, limits: &Limits, _: &mut Scan, head: &mut Head) -> Received {
         let taken = self.handle.with(|half| half.take_head(head));
         match taken {
-            Some(Arrival::Refused { status }) => Received::Invalid { status },
+            Some(Arrival::Refused { status }) => Received::Invalid { status, fault: None },
             Some(Arrival::Here { length, .. }) if !fits(head, length, limits.max_head) => {
-                Received::Invalid { status: 431 }
+                Received::Invalid { status: 431, fault: None }
             }
-            Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
+            Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => {
+                Received::Invalid { status: 400, fault: None }
+            }
             Some(Arrival::Here { length, .. }) => {
                 Received::Head { body: UnreadBody::uncoded(head), length, glitch: false }
             }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use wire::http::Head;
 
+use crate::statistics;
+
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum View {
@@ -119,7 +121,7 @@ pub(super) fn is_from_the_page(request: &Head) -> bool {
 
 /// Writes the schema of the JSON form (management manual, "show schema json").
 pub(super) fn write_json_schema(out: &mut String) {
-    out.push_str(include_str!("schema.json"));
+    out.push_str(statistics::JSON_SCHEMA);
 }
 
 #[cfg(test)]

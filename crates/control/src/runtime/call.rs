@@ -1,9 +1,11 @@
 //! One call of a command: its words, its payload, who calls, and where the answer goes. Must never know a command.
 
 use super::command::Served;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use config::keyword::anonymous;
 use config::spec::{RuntimeLevel, SeverityOutput};
 
 use super::Answer;
@@ -44,6 +46,8 @@ pub struct Conversation {
     /// Who answers commands that do not say for whom they are, where that is another process; see
     /// [`Served::route`](super::command::Served::route).
     pub target: Option<u32>,
+    /// `set anon on`: the key under which names and addresses are hidden.
+    pub anonymous: Hiding,
     /// It said goodbye.
     pub leaving: bool,
 }
@@ -62,8 +66,25 @@ impl Conversation {
             debug: false,
             timeout,
             target: None,
+            anonymous: Hiding(None),
             leaving: false,
         }
+    }
+}
+
+/// How names and addresses are shown: as they are, or as hashes under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hiding(pub Option<u32>);
+
+impl Hiding {
+    /// A name as it is shown.
+    pub fn name(self, name: &str) -> Cow<'_, str> {
+        self.0.map_or(Cow::Borrowed(name), |key| anonymous::hash(name, key).into())
+    }
+
+    /// An address, with or without a port, likewise.
+    pub fn address(self, address: &str) -> Cow<'_, str> {
+        self.0.map_or(Cow::Borrowed(address), |key| anonymous::address(address, key).into())
     }
 }
 

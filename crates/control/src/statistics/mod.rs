@@ -17,6 +17,9 @@ use crate::field::{Form, Value, json, typed};
 pub(crate) use column::Column;
 pub(crate) use object::{B, F, Kind, L, Object, S};
 
+/// The schema of the JSON form (management manual, "show schema json").
+pub(crate) const JSON_SCHEMA: &str = include_str!("schema.json");
+
 /// All columns in their order.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
     [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()

@@ -83,7 +83,7 @@ impl Course<'_> {
                     }
                     return Ok(head);
                 }
-                Waited::Done(Found::Part | Found::Invalid) => {
+                Waited::Done(Found::Part | Found::Invalid(_)) => {
                     return Err(Outcome::new(CheckStatus::SocketError, String::new()));
                 }
                 Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),

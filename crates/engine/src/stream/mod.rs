@@ -7,6 +7,7 @@ mod body;
 pub mod budget;
 pub mod buffering;
 mod cacheability;
+mod capturing;
 pub mod conclude;
 pub mod connect;
 mod content;

@@ -12,7 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, dispatch, filter, metrics, several, tracking};
+use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, several, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -147,7 +147,10 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 let outcome = Outcome::new(Cause::Proxy, Phase::Request);
                 Poll::Ready(Received::Failed { outcome, status: 405 })
             }
-            Poll::Ready(h1::Received::Invalid { status }) => {
+            Poll::Ready(h1::Received::Invalid { status, fault }) => {
+                if let Some(fault) = fault {
+                    capturing::request(session, fault, client.conn.received());
+                }
                 if !session.has_several() {
                     tracking::glitches(session, 1);
                 }

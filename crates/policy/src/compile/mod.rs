@@ -475,6 +475,7 @@ impl<'a> Compiler<'a> {
             log_tag: written.log_tag.as_deref().map(Into::into),
             log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
             node: written.node.as_deref().map(Into::into),
+            anonymous_key: written.anonymous_key.unwrap_or(0),
             measure_tasks: written.machine.measure_tasks,
         }
     }

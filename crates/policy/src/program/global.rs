@@ -155,6 +155,8 @@ pub struct Global {
     pub log_send_hostname: Option<Option<Box<str>>>,
     /// `node`.
     pub node: Option<Box<str>>,
+    /// `anonkey`; 0: none.
+    pub anonymous_key: u32,
     /// `profiling.tasks on`: workers measure what tasks cost.
     pub measure_tasks: bool,
 }

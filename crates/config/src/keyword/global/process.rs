@@ -54,7 +54,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Address families that a resolver's answer may have.",
         dns_accept_family,
     ),
-    not_yet("anonkey", "<key>", "Key that hides names and addresses in dumps."),
+    supported(
+        "anonkey",
+        "<key>",
+        "Key that hides names and addresses in answers of the runtime API; 0: none.",
+        anonkey,
+    ),
     tuning("cluster-secret", "<secret>", "Secret that QUIC's tokens are derived from; Weir has no QUIC yet."),
     supported("presetenv", "<name> <value>", "Sets an environment variable unless it is set already.", environment),
     supported("setenv", "<name> <value>", "Sets an environment variable.", environment),
@@ -240,6 +245,21 @@ fn node(context: &mut GlobalContext<'_>, line: &Line) {
         return;
     }
     context.spec.node = Some(name.to_owned());
+}
+
+fn anonkey(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "anonkey") {
+        return;
+    }
+    match line.text(1).parse::<u32>() {
+        Ok(key) => context.spec.anonymous_key = Some(key),
+        Err(_) if line.text(1).is_empty() => {
+            context.report.alert(line.span(0), "a key is expected after 'anonkey'.");
+        }
+        Err(_) => {
+            context.report.alert(line.span(1), "'anonkey' expects a number between 0 and 4294967295.");
+        }
+    }
 }
 
 fn hard_stop_after(context: &mut GlobalContext<'_>, line: &Line) {

@@ -3,7 +3,9 @@
 
 mod acme;
 mod activity;
+mod anonymous;
 mod backends;
+mod captures;
 mod certificates;
 mod cookies;
 mod crt_lists;
@@ -17,8 +19,11 @@ mod http_client;
 mod info;
 mod limits;
 mod lists;
+mod memory;
 mod ocsp;
 mod peers;
+mod platform;
+mod profiling;
 mod resolvers;
 mod servers;
 mod sessions;
@@ -74,6 +79,11 @@ const TABLES: &[&[Command<Worker>]] = &[
     ticket_keys::TABLE,
     trust::TABLE,
     ocsp::TABLE,
+    anonymous::TABLE,
+    captures::TABLE,
+    memory::TABLE,
+    platform::TABLE,
+    profiling::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

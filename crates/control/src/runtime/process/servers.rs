@@ -15,6 +15,7 @@ use config::spec::RuntimeLevel;
 use live::{Admin, Checker, HedgeCounts, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
+use super::super::call::Hiding;
 use super::super::{Answer, Call, Command, Pending, Run};
 use engine::service::transitions::set_admin;
 use engine::service::weight;
@@ -167,7 +168,7 @@ fn show_backend(call: &mut Call<'_, Worker>) {
 async fn each_server(
     call: &mut Call<'_, Worker>,
     header: &str,
-    write: fn(&mut Answer, &Worker, Found<'_>),
+    write: fn(&mut Answer, &Worker, Found<'_>, Hiding),
 ) -> Result<(), super::super::Gone> {
     let found = match backends(&call.generation.program, call.word(3)) {
         Ok(found) => found,
@@ -179,7 +180,7 @@ async fn each_server(
     call.answer.push(header);
     for proxy in found {
         for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
-            write(call.answer, call.state, (proxy, server));
+            write(call.answer, call.state, (proxy, server), call.conversation.anonymous);
             call.answer.relieve().await?;
         }
     }
@@ -217,7 +218,7 @@ fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
     let most = worker
         .process
@@ -228,11 +229,12 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
     let idle = pool.idle(server.serial);
     let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
     let (address, port) = place(worker, server);
+    let address = hiding.address(&address);
     let _ = write!(
         answer,
         "{}/{} {}/{} {address} {port} - {} {served} {served} {most} {served} 0 0 {idle} {limit} {idle}",
-        proxy.name,
-        server.name,
+        hiding.name(&proxy.name),
+        hiding.name(&server.name),
         proxy.id,
         server.id,
         server.pool_purge_delay.as_millis(),

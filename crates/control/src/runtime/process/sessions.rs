@@ -9,6 +9,7 @@ use config::spec::{Mode, RuntimeLevel};
 use config::units;
 use policy::program::Program;
 
+use super::super::call::Hiding;
 use super::super::{Call, Command, Gone, Pending, Run};
 use super::servers::{find, find_backend};
 use engine::service::shutting;
@@ -66,6 +67,7 @@ struct Wish {
     server: Option<String>,
     /// Those alone that look as if they were stuck.
     suspicious: bool,
+    hiding: Hiding,
 }
 
 impl Wish {
@@ -115,7 +117,7 @@ impl Wish {
 fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let wish = match Wish::read(&call.generation.program, &call.words[2..]) {
-            Ok(wish) => wish,
+            Ok(wish) => Wish { hiding: call.conversation.anonymous, ..wish },
             Err(sentence) => {
                 call.refuse(&sentence);
                 return Ok(());
@@ -240,7 +242,11 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
         Some(client) => ("tcpv4", client.to_string()),
         None => ("unix_stream", format!("unix:{}", session.bind().map_or(0, |bind| bind.id))),
     };
-    let (back, own) = (backend.map_or("<NONE>", |one| &one.name), server.map_or("<none>", |one| &one.name));
+    let hide = |name| wish.hiding.name(name);
+    let source = if source.starts_with("unix:") { source.into() } else { wish.hiding.address(&source) };
+    let (back, own) =
+        (backend.map_or("<NONE>".into(), |one| hide(&one.name)), server.map_or("<none>".into(), |one| hide(&one.name)));
+    let front = hide(&frontend.name);
     let mode = |mode: Mode| if mode == Mode::Http { "http" } else { "tcp" };
     if wish.large {
         let mut date = Vec::new();
@@ -250,7 +256,7 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
         let _ = write!(
             text,
             "{id:#x}: [{}] id={} proto={protocol} source={source}\n  flags=0x0, conn_retries={}, in={} out={} \
-             age={}s\n  frontend={} (id={} mode={}), listener={} (id={})\n  backend={back} (id={} mode={})\n  \
+             age={}s\n  frontend={front} (id={} mode={}), listener={} (id={})\n  backend={back} (id={} mode={})\n  \
              server={own} (id={})\n",
             String::from_utf8_lossy(&date),
             key.to_bits() & 0xffff_ffff,
@@ -258,10 +264,9 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
             facts.bytes.bytes_in,
             facts.bytes.bytes_out,
             age / 1_000,
-            frontend.name,
             frontend.id,
             mode(frontend.mode),
-            bind.map_or("?", |bind| &bind.name),
+            bind.map_or("?".into(), |bind| hide(&bind.name)),
             bind.map_or(0, |bind| bind.id),
             backend.map_or(-1, |one| i64::from(one.id)),
             backend.map_or("-", |one| mode(one.mode)),
@@ -270,9 +275,8 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
     } else {
         let _ = write!(
             text,
-            "{id:#x}: proto={protocol} src={source} fe={} be={back} srv={own} ts=00 epoch=0 age={}s calls=0 rate=0 \
+            "{id:#x}: proto={protocol} src={source} fe={front} be={back} srv={own} ts=00 epoch=0 age={}s calls=0 rate=0 \
              cpu=0 lat=0 rq[f=000000h,i={},an=00h,ax=] rp[f=000000h,i={},an=00h,ax=] rc={}",
-            frontend.name,
             age / 1_000,
             facts.bytes.bytes_in,
             facts.bytes.bytes_out,
@@ -280,7 +284,8 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
         );
     }
     if wish.uri && facts.has_request {
-        let _ = write!(text, " uri=\"{}\"", facts.request.target().escape_ascii());
+        let uri = facts.request.target().escape_ascii().to_string();
+        let _ = write!(text, " uri=\"{}\"", hide(&uri));
     }
     if !wish.large {
         text.push('\n');

@@ -15,6 +15,7 @@ use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::stream::answer::{Ending, Manner};
+use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::filter;
@@ -74,7 +75,7 @@ impl Exchange<'_> {
                 }
             };
             match found {
-                Found::Part | Found::Invalid => self.unparsed = false,
+                Found::Part | Found::Invalid(_) => self.unparsed = false,
                 Found::Interim => self.unparsed = !self.down.received().is_empty(),
                 Found::Final => return self.inspect_and_begin(cx),
             }
@@ -160,7 +161,12 @@ impl Exchange<'_> {
         let kills = self.note_link(state, 0);
         match found {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
-            Found::Invalid => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
+            Found::Invalid(fault) => {
+                if let Some(fault) = fault {
+                    capturing::response(self.session, state, fault, self.down.received());
+                }
+                return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
+            }
             Found::Interim => {}
             Found::Final if state.request.upgrade => return self.judge_upgrade(state),
             found => return Ok(found),

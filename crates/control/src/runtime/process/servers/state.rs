@@ -7,6 +7,7 @@ use live::{Admin, Checker};
 use policy::program::Server;
 
 use super::super::super::Answer;
+use super::super::super::call::Hiding;
 use super::{Found, live, place};
 use engine::worker::Worker;
 
@@ -41,7 +42,7 @@ const FAILED: u32 = 2;
 const PASSED: u32 = 3;
 const CONDITIONAL: u32 = 4;
 
-pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
     let Some(status) = live(worker, proxy).status(server.index) else { return };
     let by_hand = match status.forced {
         Admin::Ready => 0,
@@ -77,6 +78,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let agent = agent.map_or(0, |agent| CHECKS_AGENT | check_state(&agent));
     let targets = targets(worker, server);
     let (address, port) = place(worker, server);
+    let address = hiding.address(&address);
     let since = status.changed.at.unwrap_or_else(|| worker.process.host.started().0);
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
@@ -84,9 +86,9 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} {} {} {} {port} {} {} \
          {targets}",
         proxy.id,
-        proxy.name,
+        hiding.name(&proxy.name),
         server.id,
-        server.name,
+        hiding.name(&server.name),
         match status.admin {
             Admin::Maintenance => STOPPED,
             _ if !status.up || status.ejected => STOPPED,
@@ -98,8 +100,8 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         last.number(),
         u8::from(proxy.id_is_written),
         u8::from(server.id_is_written),
-        named.host.as_deref().unwrap_or("-"),
-        engine::resolve::service(server).unwrap_or("-"),
+        named.host.as_deref().map_or("-".into(), |host| hiding.name(host)),
+        engine::resolve::service(server).map_or("-".into(), |name| hiding.name(name)),
         uses_tls(server),
     );
 }

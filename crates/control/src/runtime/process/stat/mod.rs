@@ -8,7 +8,7 @@ use policy::program::Program;
 
 use super::super::{Call, Command, Pending, Run};
 use crate::field::Form;
-use crate::statistics::{Object, Wish, begin, end, kinds, line};
+use crate::statistics::{JSON_SCHEMA, Object, Wish, begin, end, kinds, line};
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -19,6 +19,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         Run::Gradual(show_stat),
     ),
     Command::new("dump stats-file", "dump stats-file", "dump stats for restore", Run::Gradual(dump::dump)),
+    Command::new("show schema json", "show schema json", "report schema used for stats", Run::Now(show_schema)),
     Command::new(
         "clear counters",
         "clear counters [all|server <bk>/<srv> [force]]",
@@ -99,6 +100,10 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         end(call.answer, wish.form);
         Ok(())
     })
+}
+
+fn show_schema(call: &mut Call<'_, Worker>) {
+    call.answer.push(JSON_SCHEMA);
 }
 
 /// Every worker clears its own cells.

@@ -1,0 +1,33 @@
+//! `show dev`, `show libs`: the machine and the process, as developers ask for them (management manual, section 9.3). Must never
+//! look at either: what the process knew at its start is shown.
+
+use std::fmt::Write as _;
+
+use super::super::{Call, Command, Run};
+use engine::worker::Worker;
+
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new("show dev", "show dev", "show debug info for developers", Run::Now(show_dev)),
+    Command::new("show libs", "show libs", "show loaded object files and libraries", Run::Now(show_libs)),
+];
+
+fn show_dev(call: &mut Call<'_, Worker>) {
+    let host = &call.state.process.host;
+    let node = call.conversation.anonymous.name(&host.node);
+    let _ = write!(call.answer, "{} version {}\nFeatures:\n ", host.product, host.version);
+    for (name, present) in config::FEATURES {
+        let _ = write!(call.answer, " {}{name}", if *present { '+' } else { '-' });
+    }
+    call.answer.push("\nPlatform info:\n");
+    for (name, value) in &host.platform.machine {
+        let _ = writeln!(call.answer, "  {name}: {value}");
+    }
+    let _ = write!(call.answer, "  node name: {node}\nProcess info:\n  pid: {}\n", host.pid);
+    for (name, value) in &host.platform.process {
+        let _ = writeln!(call.answer, "  {name}: {value}");
+    }
+}
+
+fn show_libs(call: &mut Call<'_, Worker>) {
+    call.answer.push(&call.state.process.host.platform.libraries);
+}

@@ -1,0 +1,34 @@
+//! Heads that broke a rule of HTTP/1 are kept for `show errors`. Must never decide what becomes of them.
+
+use conn::found::Fault;
+
+use crate::captures::Capture;
+use crate::session::Session;
+use crate::stream_state::StreamState;
+
+fn capture(session: &Session, server: Option<(usize, Option<usize>)>, fault: Fault, bytes: &[u8]) -> Capture {
+    let source = session.client().map_or_else(|| "unix".to_owned(), |client| client.to_string());
+    Capture {
+        at: rt::wall(),
+        number: 0,
+        frontend: session.proxy().index,
+        server,
+        source: source.into(),
+        bytes: bytes.into(),
+        capacity: rt::buffer_size(),
+        fault,
+    }
+}
+
+/// A request was refused; `bytes` is what came of it.
+#[cold]
+pub(crate) fn request(session: &Session, fault: Fault, bytes: &[u8]) {
+    session.worker.process.captures.add(capture(session, None, fault, bytes));
+}
+
+/// A server's answer was refused.
+#[cold]
+pub(crate) fn response(session: &Session, state: &StreamState, fault: Fault, bytes: &[u8]) {
+    let Some(backend) = state.backend else { return };
+    session.worker.process.captures.add(capture(session, Some((backend, state.server)), fault, bytes));
+}
