@@ -71,6 +71,9 @@ fn text(der: &[u8]) -> Result<String, Refused> {
         all.next(Class::Universal, 16)?;
         single(&before[..before.len() - all.0.len()], &mut out)?;
     }
+    if let Some(nonce) = nonce(&data) {
+        let _ = write!(out, "    Response Extensions:\n        OCSP Nonce: \n            {}\n", hex(nonce));
+    }
     let (mut signed_by, _) = (Parts(basic.next(Class::Universal, 16)?), ());
     let _ = writeln!(out, "    Signature Algorithm: {}", algorithm(signed_by.next(Class::Universal, 6)?));
     out.push_str("    Signature Value:");
@@ -81,6 +84,25 @@ fn text(der: &[u8]) -> Result<String, Refused> {
     out.truncate(out.trim_end_matches(':').len());
     out.push('\n');
     Ok(out)
+}
+
+/// id-pkix-ocsp-nonce, without its tag and length.
+const NONCE: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 2];
+
+/// The value of the nonce among the extensions at the end of an answer's data (RFC 8954), in DER.
+fn nonce<'a>(data: &Parts<'a>) -> Option<&'a [u8]> {
+    let (mut extensions, _) = sequence(Parts(data.0).next(Class::ContextSpecific, 1).ok()?).ok()?;
+    while !extensions.0.is_empty() {
+        let mut extension = Parts(extensions.next(Class::Universal, 16).ok()?);
+        let number = extension.next(Class::Universal, 6).ok()?;
+        // Whether it is critical.
+        extension.skip(Class::Universal, 1).ok()?;
+        let value = extension.next(Class::Universal, 4).ok()?;
+        if number == NONCE {
+            return Some(value);
+        }
+    }
+    None
 }
 
 fn single(der: &[u8], out: &mut String) -> Result<(), Refused> {
@@ -120,9 +142,19 @@ fn single(der: &[u8], out: &mut String) -> Result<(), Refused> {
 
 #[cfg(test)]
 mod tests {
-    use super::describe;
+    use super::{Parts, describe, nonce};
 
     /// What `openssl ocsp -respin good.der -text -noverify` prints, up to the signature.
+    #[test]
+    fn a_nonce_is_shown() {
+        let extensions =
+            b"\xa1\x15\x30\x13\x30\x11\x06\x09\x2b\x06\x01\x05\x05\x07\x30\x01\x02\x04\x04\x04\x02\xab\xcd";
+        assert_eq!(nonce(&Parts(extensions)), Some(&b"\x04\x02\xab\xcd"[..]));
+        for length in 0..extensions.len() {
+            assert_eq!(nonce(&Parts(&extensions[..length])), None, "{length}");
+        }
+    }
+
     #[test]
     fn answers_are_described_as_openssl_does() {
         let text = describe(include_bytes!("../../tests/ocsp/good.der")).unwrap();

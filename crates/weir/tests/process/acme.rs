@@ -106,6 +106,11 @@ struct Stage {
 
 impl Stage {
     fn new(folder: Folder, program: &Path) -> Self {
+        Self::with(folder, program, "")
+    }
+
+    /// The same where Pebble's configuration says more.
+    fn with(folder: Folder, program: &Path, more: &str) -> Self {
         let key = Key::generate(KeyKind::P256).expect("a key");
         let certificate = key.self_signed(&["localhost".into()], &["127.0.0.1".parse().expect("an address")]);
         let certificate = folder.write("ca.pem", &certificate.expect("a certificate"));
@@ -116,7 +121,8 @@ impl Stage {
             r#"{{"pebble":{{"listenAddress":"127.0.0.1:{listen}","managementListenAddress":"127.0.0.1:{management}",
             "certificate":"{certificate}","privateKey":"{key}","httpPort":{http},"tlsPort":{tls},
             "domainBlocklist":["blocked.example"],"retryAfter":{{"authz":1,"order":1}},"keyAlgorithm":"ecdsa",
-            "profiles":{{"default":{{"description":"d","validityPeriod":7776000}}}}}}}}"#
+            "profiles":{{"default":{{"description":"d","validityPeriod":7776000}},
+            "short":{{"description":"s","validityPeriod":518400}}}}{more}}}}}"#
         );
         let config = folder.write("pebble.json", &config);
         let names = name_server(&records);
@@ -296,6 +302,45 @@ fn sections_obtain_certificates_of_the_storage() {
     let (next, key) = (dump(), |text: &str| between(text, "PRIVATE KEY-----", "-----END").expect("a key").to_owned());
     assert!(next != former && key(&next) == key(&former));
     assert_eq!(stage.ask("acme status").matches("\tScheduled\t").count(), 3);
+    weir.send(Signal::TERM);
+    weir.finish();
+}
+
+/// An account that is bound to one of the CA, a profile, a certificate of a crt-list that is there already.
+#[test]
+fn accounts_are_bound_and_profiles_are_asked_for() {
+    let folder = Folder::new();
+    let Some(program) = pebble(&folder) else { return };
+    let secret = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+    let binding = format!(r#","externalAccountBindingRequired":true,"externalAccountMACKeys":{{"kid-1":"{secret}"}}"#);
+    let stage = Stage::with(folder, &program, &binding);
+    let key = Key::generate(KeyKind::P256).expect("a key");
+    let former = key.self_signed(&["a.example".into()], &[]).expect("a certificate") + &key.to_pem();
+    let site = stage.folder.write("site.pem", &former);
+    let (id, mac) = (stage.folder.write("id", "kid-1\n"), stage.folder.write("mac", &format!("{secret}\n")));
+    let list = stage.folder.write("site.list", &format!("{site} [acme E domains a.example ips 127.0.0.1] a.example\n"));
+    let Stage { directory, http, tls, .. } = &stage;
+    let folder = stage.folder.text();
+    let text = format!(
+        "global\n httpclient.ssl.ca-file {folder}/ca.pem\n httpclient.resolvers.disabled on\n acme.scheduler off\n \
+         expose-experimental-directives\n stats socket {folder}/weir.sock level admin\n log stdout format raw local0\n\
+         acme E\n directory {directory}\n account-key {folder}/account.key\n contact a@b.example\n profile short\n \
+         eab-key-id {id}\n eab-mac-key {mac}\n map virt@acme\n\
+         frontend f\n mode http\n timeout client 20s\n bind 127.0.0.1:{http}\n bind 127.0.0.1:{tls} ssl crt-list {list}\n \
+         http-request return status 200 content-type text/plain lf-string \
+         \"%[path,field(-1,/)].%[path,field(-1,/),map(virt@acme)]\"\n"
+    );
+    let file = stage.folder.write("bound.cfg", &text);
+    let mut weir = Running::start(Command::new(WEIR).args(["-db", "-f", &file]));
+    assert!(stage.ask("acme status").contains(&format!("\n{site}\tE\tStopped\t")));
+    assert_eq!(stage.ask(&format!("acme renew {site}")), "\n");
+    wait_for_success(&mut weir);
+    let shown = stage.ask(&format!("show ssl cert {site}"));
+    assert!(shown.contains("DNS:a.example, IP Address:127.0.0.1\n") && shown.contains("Issuer: /CN=Pebble"), "{shown}");
+    let dump = stage.ask(&format!("dump ssl cert {site}"));
+    let next = Certificate::read(&site, dump.trim_end().as_bytes(), None).expect("a certificate");
+    let validity = tls::x509::validity(next.der()).expect("a validity");
+    assert!(validity.not_after - validity.not_before <= 518_400, "the profile is another one");
     weir.send(Signal::TERM);
     weir.finish();
 }

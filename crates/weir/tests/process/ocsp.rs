@@ -203,6 +203,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     responder.set(Reply::Answer(delegated));
     assert!(stage.ask(&format!("update ssl ocsp-response {site}")).contains("Cert Status: good"));
     stage.logged("1 \"Update successful\" 0 3");
+    assert!(letters.ends_with('\n') && !letters.ends_with("\n\n"), "{letters}");
     assert_eq!(stage.ask(&format!("set ssl ocsp-response {}", letters.trim())), "OCSP Response updated!\n\n");
     assert!(stage.ask(&format!("show ssl ocsp-response {id}")).contains("Cert Status: good"));
     // What is no answer that can be used leaves the one that is there.

@@ -106,7 +106,7 @@ fn show(call: &mut Call<'_, Worker>) {
     // One that is asked for may not be there yet.
     let Some(answer) = certificate.ocsp() else { return };
     if first == "base64" {
-        call.answer.push(Base64::encode_string(&answer.der) + "\n");
+        call.answer.push(Base64::encode_string(&answer.der));
     } else {
         call.answer.push(describe(&answer.der).unwrap_or_default());
     }
