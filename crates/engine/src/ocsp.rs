@@ -29,8 +29,8 @@ const REPLAY: Duration = Duration::from_secs(60);
 
 /// Begins to keep answers fresh, on the first worker alone.
 pub fn start(worker: &Rc<Worker>) {
-    let generation = worker.generation();
-    if worker.id == 0 && !generation.program.ocsp.is_disabled && !kept(&generation.program).is_empty() {
+    let program = Arc::clone(&worker.generation().program);
+    if worker.id == 0 && (program.ocsp.is_usual || !kept(&program).is_empty()) && !program.ocsp.is_disabled {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, keep(Rc::clone(worker)));
     }
 }
@@ -38,6 +38,9 @@ pub fn start(worker: &Rc<Worker>) {
 /// Every answer that is kept fresh, with a certificate that it is about.
 pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     let updates = &program.ocsp;
+    if updates.is_disabled {
+        return BTreeMap::new();
+    }
     let wanted = used(program).into_values().filter(|one| one.usage.ocsp_update.unwrap_or(updates.is_usual));
     let known = wanted.filter(|one| one.responder().is_some()).filter_map(|one| Some((one.ocsp_id()?, one)));
     let mut all = BTreeMap::new();
@@ -53,6 +56,7 @@ async fn keep(worker: Rc<Worker>) {
         let updates = generation.program.ocsp.clone();
         let kept = kept(&generation.program);
         drop(generation);
+        worker.process.upkeep.ocsp.lock().retain(|id, _| kept.contains_key(id));
         let mut next = LOOK;
         for (id, certificate) in kept {
             let due = {

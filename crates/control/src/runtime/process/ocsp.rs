@@ -33,7 +33,7 @@ fn hex(bytes: &[u8], upper: bool) -> String {
 
 /// Certificates with an answer, or for which one is asked, by what OCSP calls them.
 fn named(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
-    let mut all = if program.ocsp.is_disabled { BTreeMap::new() } else { kept(program) };
+    let mut all = kept(program);
     for certificate in used(program).into_values().filter(|certificate| certificate.ocsp().is_some()) {
         if let Some(id) = certificate.ocsp_id() {
             all.entry(id).or_insert(certificate);
@@ -124,7 +124,8 @@ fn show_updates(call: &mut Call<'_, Worker>) {
     let mut text = "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last Update Status | Last \
                     Update Status (str)\n"
         .to_owned();
-    for (id, record) in call.state.process.upkeep.ocsp.records() {
+    let kept = kept(&call.generation.program);
+    for (id, record) in call.state.process.upkeep.ocsp.records().into_iter().filter(|(id, _)| kept.contains_key(id)) {
         let _ = writeln!(
             text,
             "{} | {} | {} | {} | {} | {} | {} | {}",
