@@ -9,7 +9,7 @@ use crate::x509::{long_moment, name};
 /// What is told of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
-    /// Its version as encoded: 1 is the second.
+    /// Its version: 1 or 2 (RFC 5280, section 5.1.2.1).
     pub version: u32,
     /// The algorithm of its signature.
     pub algorithm: String,
@@ -45,7 +45,7 @@ pub fn details(der: &[u8]) -> Option<Details> {
     let (_, list) = CertificateRevocationList::from_der(der).ok()?;
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
     Some(Details {
-        version: list.version().map_or(0, |version| version.0),
+        version: list.version().map_or(1, |version| version.0 + 1),
         algorithm: signature_algorithm(list.signature_algorithm.algorithm.to_id_string()),
         issuer: name(list.issuer()),
         last_update: long_moment(list.last_update().timestamp()),
@@ -86,7 +86,7 @@ mod tests {
         let list = list.signed_by(&issuer).unwrap();
         let told = details(list.der()).unwrap();
         assert_eq!(told.revoked, [("1008".to_owned(), "Jan  1 00:00:00 2030 GMT".to_owned())]);
-        assert_eq!((told.version, told.issuer.as_str(), told.algorithm.as_str()), (1, "/CN=CA", "ecdsa-with-SHA256"));
+        assert_eq!((told.version, told.issuer.as_str(), told.algorithm.as_str()), (2, "/CN=CA", "ecdsa-with-SHA256"));
         assert_eq!(told.last_update, "Jan  2 00:00:00 2030 GMT");
         assert_eq!(told.next_update.as_deref(), Some("Jan  3 00:00:00 2030 GMT"));
         assert_eq!(details(b"x"), None);
