@@ -12,7 +12,7 @@ use wire::http::{Fields, Framing, Head};
 use crate::behind::Behind;
 use crate::h1::{Received, Server, first_payload};
 use crate::h2::{self, Kill};
-use crate::transport::Transport;
+use crate::transport::{Insecure, Transport};
 
 /// Where a request comes from, and where its answer goes.
 ///
@@ -130,6 +130,14 @@ impl Downstream {
     /// As [`Server::try_receive`].
     pub fn try_receive(&mut self) -> bool {
         on!(self, server => server.try_receive(), stream => stream.has_received())
+    }
+
+    /// As [`Transport::poll_whole_handshake`]; pending for a stream, whose connection is read by another task.
+    ///
+    /// # Errors
+    /// It has failed.
+    pub fn poll_whole_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
+        on!(self, server => server.transport.poll_whole_handshake(cx), _stream => Poll::Pending)
     }
 
     /// As [`Server::poll_head`].

@@ -124,7 +124,7 @@ pub async fn accept(socket: OwnedSocket, entrance: Entrance, patience: Option<Du
         input = Buffer::empty();
         let mut timer = rt::Timer::new();
         timer.arm(deadline);
-        let shaken = std::future::poll_fn(|cx| match transport.poll_handshake(cx) {
+        let shaken = std::future::poll_fn(|cx| match transport.poll_whole_handshake(cx) {
             Poll::Ready(shaken) => Poll::Ready(shaken.is_ok()),
             Poll::Pending => timer.poll_expired(cx).map(|()| false),
         });

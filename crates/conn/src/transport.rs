@@ -155,10 +155,19 @@ impl Transport {
         matches!(self, Self::Tls(_))
     }
 
-    /// Ready when the handshake is over, at once where there is none. A handshake that failed has said so to the peer.
+    /// Ready when the handshake is over, at once where there is none, or as soon as data goes over the connection before that
+    /// (early data). A handshake that failed has said so to the peer.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         match self {
             Self::Tls(tls) => tls.poll_handshake(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Ready when the handshake is over, whatever went over the connection before; early data that was not read stays.
+    pub fn poll_whole_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
+        match self {
+            Self::Tls(tls) => tls.poll_whole_handshake(cx),
             _ => Poll::Ready(Ok(())),
         }
     }

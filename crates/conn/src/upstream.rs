@@ -2,9 +2,11 @@
 //! choose one.
 
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use tls::HandshakeInfo;
 use wire::http::Fields;
 
 use crate::carrier::Carrier;
@@ -82,6 +84,14 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H2(request) => Some(request.requests()),
             Self::H1(_) | Self::Service(_) => None,
+        }
+    }
+
+    /// What the TLS handshake of the request's own connection has found, once that is over.
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
+        match self {
+            Self::H1(transport) => transport.handshake_info(),
+            Self::H2(_) | Self::Service(_) => None,
         }
     }
 

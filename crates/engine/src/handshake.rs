@@ -4,11 +4,12 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use config::spec::Mode;
 use conn::handshake::{self, Entrance, Expected, Failure, Kind, Told};
-use conn::transport::{Insecure, Transport};
+use conn::transport::{Insecure, Transport, open_tls_connections};
 use expression::record::{Endpoint, Origin, Record};
 use expression::sample::ConnectionError;
 use policy::program::{Bind, ExpectedHeader};
@@ -85,13 +86,21 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
 /// Shakes hands with a client whose address speaks TLS; `early` is what has come of that. The session is given what was
 /// found. False: the connection is to be closed, and why has been logged.
 pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) -> bool {
+    // This one is counted already.
+    let most = session.generation().program.global.max_tls_connections;
+    if most > 0 && open_tls_connections() > u64::from(most) {
+        fail(session, ConnectionError::TLS_TOO_MANY, true);
+        return false;
+    }
     stream.begin_tls(early.data());
     drop(early);
     let timeouts = &session.proxy().timeouts;
     let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
     let mut timer = rt::Timer::new();
     timer.arm(limit);
-    let shaking = std::future::poll_fn(|cx| match stream.poll_handshake(cx) {
+    // Early data makes sense to requests, which can tell others that they have come so.
+    let is_http = session.proxy().mode == Mode::Http;
+    let shaking = std::future::poll_fn(|cx| match poll(stream, cx, is_http) {
         Poll::Ready(shaken) => Poll::Ready(shaken.map_err(|insecure| tls_error(&insecure))),
         Poll::Pending => timer.poll_expired(cx).map(|()| Err((ConnectionError::TLS_TIMEOUT, true))),
     });
@@ -107,18 +116,32 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
             true
         }
         Err((error, is_told)) => {
-            metrics::client_handshake(session, Handshake::Failed);
             // What was known by then is logged.
             if let Some(info) = stream.handshake_info() {
                 session.keep_tls(Arc::clone(info));
             }
-            session.error.set(error);
-            if is_told || !session.proxy().options.dontlognull {
-                log(session);
-            }
+            fail(session, error, is_told);
             false
         }
     }
+}
+
+/// Notes why there is no secure connection, and logs it unless it is nothing and that is not logged.
+fn fail(session: &Session, error: ConnectionError, is_told: bool) {
+    metrics::client_handshake(session, Handshake::Failed);
+    session.error.set(error);
+    if is_told || !session.proxy().options.dontlognull {
+        log(session);
+    }
+}
+
+/// Whether one more connection to a server by TLS is more than `maxsslconn` permits; 0: any number.
+pub fn is_one_too_many(most: u32) -> bool {
+    most > 0 && open_tls_connections() >= u64::from(most)
+}
+
+fn poll(stream: &mut Transport, cx: &mut Context<'_>, may_be_early: bool) -> Poll<Result<(), Insecure>> {
+    if may_be_early { stream.poll_handshake(cx) } else { stream.poll_whole_handshake(cx) }
 }
 
 /// The error of a connection that did not become secure, and whether the log tells of it in any case.

@@ -229,8 +229,22 @@ pub struct Attempts {
     pub link: Option<LinkFacts>,
     /// What the TLS handshake with the server has found, where there was one.
     pub server_tls: Option<Arc<HandshakeInfo>>,
+    /// Whether the request went to the server as early data.
+    pub early: EarlyRequest,
     /// Query handle of the server's connection, where the connection itself is not at hand.
     pub server_kernel: Kernel,
+}
+
+/// Early data of a request to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EarlyRequest {
+    /// None was sent.
+    #[default]
+    Unsent,
+    /// It went out before the handshake was over.
+    Sent,
+    /// The server wants it after the handshake (RFC 8470, section 5.2).
+    Refused,
 }
 
 /// What the entries that a stream tracks have counted of it.

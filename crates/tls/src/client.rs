@@ -35,6 +35,8 @@ pub struct Settings {
     pub certificate: Option<Arc<Certificate>>,
     /// Whether sessions are resumed.
     pub resumes: bool,
+    /// `allow-0rtt`: early data may be sent, where a connection asks for that.
+    pub early_data: bool,
     /// Bounds of each connection.
     pub limits: Limits,
 }
@@ -50,6 +52,8 @@ struct Ready {
     settings: Settings,
     config: Arc<ClientConfig>,
     nameless: Arc<ClientConfig>,
+    /// Both with early data, where that may be sent.
+    early: Option<[Arc<ClientConfig>; 2]>,
     verifier: Arc<OfServers>,
 }
 
@@ -91,6 +95,12 @@ impl Client {
     /// The certificate that servers are shown which ask for one.
     pub fn certificate(&self) -> Option<Arc<Certificate>> {
         self.ready().settings.certificate.clone()
+    }
+
+    /// Whether early data may be sent: the protocol has to be known before the server chooses one.
+    pub fn may_send_early(&self) -> bool {
+        let ready = self.ready();
+        ready.settings.early_data && ready.settings.alpn.iter().all(|name| name.starts_with(b"http/1."))
     }
 
     /// Whether a protocol is among those that are offered.
@@ -143,10 +153,14 @@ impl Client {
 
     pub(crate) fn config(&self, asked: &Asked) -> Arc<ClientConfig> {
         let ready = self.ready();
+        let [named, nameless] = match &ready.early {
+            Some([named, nameless]) if asked.early => [named, nameless],
+            _ => [&ready.config, &ready.nameless],
+        };
         match (&asked.name, &asked.wanted) {
-            (ServerName::DnsName(_), _) => Arc::clone(&ready.config),
+            (ServerName::DnsName(_), _) => Arc::clone(named),
             (_, Some(wanted)) if ready.settings.host.is_none() => ready.wanting(wanted),
-            _ => Arc::clone(&ready.nameless),
+            _ => Arc::clone(nameless),
         }
     }
 }
@@ -181,11 +195,21 @@ impl Ready {
         config.alpn_protocols = settings.alpn.clone();
         config.enable_secret_extraction = true;
         config.key_log = key_log();
+        if !settings.limits.compresses {
+            (config.cert_compressors, config.cert_decompressors) = (Vec::new(), Vec::new());
+        }
         config.resumption =
             if settings.resumes { Resumption::in_memory_sessions(SESSIONS) } else { Resumption::disabled() };
         let mut nameless = config.clone();
         nameless.enable_sni = false;
-        Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless), verifier })
+        let early = settings.early_data.then(|| {
+            [&config, &nameless].map(|config| {
+                let mut config = config.clone();
+                config.enable_early_data = true;
+                Arc::new(config)
+            })
+        });
+        Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless), early, verifier })
     }
 
     /// For a server whose certificate has to be for a name that no handshake can ask for. No session is resumed: another one
@@ -207,11 +231,21 @@ pub struct Asked {
     pub(crate) name: ServerName<'static>,
     /// What its certificate has to be for, where that is no name that a handshake can ask for.
     wanted: Option<Box<str>>,
+    /// Early data is sent, if the server has said before that it takes some.
+    early: bool,
+}
+
+impl Asked {
+    /// The same, with early data or without.
+    #[must_use]
+    pub fn with_early_data(self, early: bool) -> Self {
+        Self { early, ..self }
+    }
 }
 
 impl From<ServerName<'static>> for Asked {
     fn from(name: ServerName<'static>) -> Self {
-        Self { name, wanted: None }
+        Self { name, wanted: None, early: false }
     }
 }
 
@@ -223,5 +257,5 @@ pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> Asked {
         return name.into();
     }
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    Asked { name: ServerName::from(address), wanted: host.map(Into::into) }
+    Asked { name: ServerName::from(address), wanted: host.map(Into::into), early: false }
 }

@@ -7,25 +7,21 @@
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::kernel::KernelConnection;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
-use rustls::{ExtractedSecrets, HandshakeKind};
+use rustls::ExtractedSecrets;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::server::UnbufferedServerConnection;
 use wire::client_hello::{self, Found};
 
 use crate::capture::Capture;
 use crate::client::{Asked, Client};
-use crate::details::{Wanted, listening};
+use crate::details::Wanted;
 use crate::events::{self, Assembly, Event};
 use crate::failure::Failure;
-use crate::faults::Fault;
 use crate::handshake_info::HandshakeInfo;
-use crate::limits::Limits;
 use crate::record::{self, Content, Protection, Refused};
 use crate::server::{Choice, Server};
-use crate::verify::OfClients;
+use crate::shaking::{Finished, Peer, Progress, Secrets, Shaking};
 
 pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
 
@@ -53,6 +49,27 @@ pub enum Received {
     End,
 }
 
+/// How far a handshake has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shaken {
+    /// More has to come.
+    Part,
+    /// More has to come, but data goes over the connection already.
+    Early,
+    /// It is over. What is left of the input are records, and in front of them so many plain bytes: early data.
+    Open {
+        /// Their number.
+        plain: usize,
+    },
+}
+
+impl Shaken {
+    /// Whether the handshake is over.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+}
+
 /// One end of a connection.
 pub struct Connection {
     state: State,
@@ -67,28 +84,6 @@ enum State {
     Open(Box<Open>),
     /// It failed, or was never to begin; what was known of it by then.
     Failed(Option<Box<HandshakeInfo>>),
-}
-
-enum Peer {
-    Client(UnbufferedServerConnection),
-    Server(UnbufferedClientConnection),
-}
-
-struct Shaking {
-    peer: Peer,
-    /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
-    seen: usize,
-    info: HandshakeInfo,
-    /// Who tells what was ignored of the client's certificate.
-    judge: Option<Arc<OfClients>>,
-    /// Whether the secrets of TLS 1.3 are kept.
-    with_secrets: bool,
-    limits: Limits,
-}
-
-enum Secrets {
-    OfServer(KernelConnection<ServerConnectionData>),
-    OfClient(KernelConnection<ClientConnectionData>),
 }
 
 struct Open {
@@ -129,6 +124,7 @@ impl Connection {
     pub fn of_client(client: &Client, asked: impl Into<Asked>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
         let asked = asked.into();
         let config = client.config(&asked);
+        let wants_early = config.enable_early_data;
         let name = asked.name;
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
@@ -141,8 +137,7 @@ impl Connection {
         let wanted = client.wanted();
         let info = HandshakeInfo { server_name, details: wanted.begin(), ..HandshakeInfo::default() };
         let with_secrets = wanted.has(Wanted::SECRETS);
-        let shaking =
-            Shaking { peer: Peer::Server(peer?), seen: 0, info, judge: None, with_secrets, limits: client.limits() };
+        let shaking = Shaking::new(Peer::Server(peer?), info, with_secrets, client.limits()).wanting_early(wants_early);
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -151,15 +146,28 @@ impl Connection {
         matches!(self.state, State::Open(_))
     }
 
+    /// Whether data goes over it although its handshake is not over (RFC 8446, section 2.3).
+    pub fn is_early(&self) -> bool {
+        matches!(&self.state, State::Shaking(shaking) if shaking.is_early())
+    }
+
+    /// Early data of a client that was not read; `None`: the handshake is over, or this side is the client.
+    pub fn early_data(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.state {
+            State::Shaking(shaking) => shaking.received(),
+            _ => None,
+        }
+    }
+
     /// Goes on with the handshake as far as the input allows. What has to be sent is appended to `out`, also where it
-    /// fails. True: the handshake is over, and what is left of the input are records.
+    /// fails.
     ///
     /// # Errors
     /// It failed; nothing more may come of the connection than what is in `out`.
-    pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<bool, Failure> {
+    pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Shaken, Failure> {
         if let State::Hello(server) = &self.state {
             match choose(server, input.data(), out) {
-                Ok(None) => return Ok(false),
+                Ok(None) => return Ok(Shaken::Part),
                 Ok(Some(shaking)) => self.state = State::Shaking(Box::new(shaking)),
                 Err(failure) => {
                     let info = HandshakeInfo { failure: Some(Box::new(failure.clone())), ..HandshakeInfo::default() };
@@ -168,15 +176,20 @@ impl Connection {
                 }
             }
         }
-        let State::Shaking(shaking) = &mut self.state else { return Ok(self.is_open()) };
+        let State::Shaking(shaking) = &mut self.state else {
+            return Ok(if self.is_open() { Shaken::Open { plain: 0 } } else { Shaken::Part });
+        };
         match shaking.advance(input, out) {
-            Ok(false) => Ok(false),
-            Ok(true) => {
+            Ok(Progress::Part) => Ok(Shaken::Part),
+            Ok(Progress::Early) => Ok(Shaken::Early),
+            Ok(Progress::Done) => {
                 let State::Shaking(shaking) = std::mem::replace(&mut self.state, State::Failed(None)) else {
-                    return Ok(false);
+                    return Ok(Shaken::Part);
                 };
-                self.state = State::Open(Box::new(shaking.open()?));
-                Ok(true)
+                let (open, received) = Open::new(*shaking, out)?;
+                self.state = State::Open(Box::new(open));
+                put_in_front(input, &received);
+                Ok(Shaken::Open { plain: received.len() })
             }
             Err(failure) => {
                 let info = shaking.failed(failure.clone());
@@ -186,11 +199,34 @@ impl Connection {
         }
     }
 
+    /// As [`Self::send`], while data goes over the connection early. `input` is what has come of the handshake. Returns how
+    /// many bytes were sent; 0: the handshake has to be over first.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn send_early(
+        &mut self,
+        input: &mut Buffer,
+        pieces: [&[u8]; 2],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Failure> {
+        let State::Shaking(shaking) = &mut self.state else { return Err(Failure::Message) };
+        shaking.send(input, pieces, most, out)
+    }
+
+    /// As [`Self::close`], while data goes over the connection early. The handshake does not go on after that.
+    pub fn close_early(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
+        if let State::Shaking(shaking) = &mut self.state {
+            shaking.close(input, out);
+        }
+    }
+
     /// What is known of the connection since its handshake; once.
     pub fn take_handshake_info(&mut self) -> Option<HandshakeInfo> {
         match &mut self.state {
             State::Open(open) => open.info.take(),
-            State::Shaking(shaking) => Some(std::mem::take(&mut shaking.info)),
+            State::Shaking(shaking) => Some(shaking.early_facts()),
             State::Failed(info) => info.take().map(|info| *info),
             _ => None,
         }
@@ -253,6 +289,17 @@ fn is_http(input: &[u8]) -> bool {
     [&b"GET "[..], b"POST ", b"HEAD ", b"PUT "].iter().any(|method| input.starts_with(method))
 }
 
+/// Puts plain bytes in front of records.
+fn put_in_front(input: &mut Buffer, plain: &[u8]) {
+    if plain.is_empty() {
+        return;
+    }
+    let mut larger = Buffer::with_capacity(LARGEST_FLIGHT.max(plain.len() + input.len()));
+    let fits = larger.push(plain) && larger.push(input.data());
+    debug_assert!(fits, "it is made for both");
+    *input = larger;
+}
+
 /// Chooses what a client gets by its hello. `None`: the hello has not come whole.
 fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Shaking>, Failure> {
     let joined;
@@ -293,174 +340,39 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         ..HandshakeInfo::default()
     };
     let with_secrets = wanted.has(Wanted::SECRETS);
-    Ok(Some(Shaking { peer, seen: 0, info, judge, with_secrets, limits }))
+    let sends_early = hello.extension(client_hello::extension::EARLY_DATA).is_some();
+    Ok(Some(Shaking::new(peer, info, with_secrets, limits).judged(judge).wanting_early(sends_early)))
 }
 
-/// What one call of rustls came to.
-enum Step {
-    /// It is to be called again.
-    Again,
-    /// It wants more bytes.
-    Starved,
-    /// The handshake is over.
-    Done,
-}
-
-impl Shaking {
-    fn is_handshaking(&self) -> bool {
-        match &self.peer {
-            Peer::Client(peer) => peer.is_handshaking(),
-            Peer::Server(peer) => peer.is_handshaking(),
-        }
-    }
-
-    /// Gives rustls one record after the other, so that it never sees one that belongs behind the handshake.
-    fn advance(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<bool, Failure> {
-        loop {
-            let shown = &mut input.data_mut()[..self.seen];
-            let begin = out.len();
-            let peer = &mut self.peer;
-            let ((discard, step), fault) = listening(&mut self.info.details, self.with_secrets, || match peer {
-                Peer::Client(peer) => step(peer.process_tls_records(shown), out),
-                Peer::Server(peer) => step(peer.process_tls_records(shown), out),
-            });
-            self.info.faults.extend(fault);
-            if let Some(details) = &mut self.info.details {
-                details.note_record(&out[begin.min(out.len())..]);
-            }
-            input.consume(discard);
-            self.seen -= discard;
-            match step {
-                Ok(Step::Again) => {}
-                Ok(Step::Done) if !self.is_handshaking() => return Ok(true),
-                Ok(Step::Done | Step::Starved) => {
-                    let unseen = &input.data()[self.seen..];
-                    match record::record_length(unseen)? {
-                        Some(length) if unseen.len() >= length => {
-                            if let Some(details) = &mut self.info.details {
-                                details.note_record(&unseen[..length]);
-                            }
-                            self.seen += length;
-                        }
-                        _ => return Ok(false),
-                    }
-                }
-                Err(failure) => {
-                    self.say_goodbye(input, out);
-                    return Err(failure);
-                }
-            }
-        }
-    }
-
-    /// Appends the alert that rustls has about a failure: one record.
-    fn say_goodbye(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
-        let shown = &mut input.data_mut()[..self.seen];
-        // What it comes to is known already.
-        let _ = match &mut self.peer {
-            Peer::Client(peer) => step(peer.process_tls_records(shown), out),
-            Peer::Server(peer) => step(peer.process_tls_records(shown), out),
-        };
-    }
-
-    /// What is known of a handshake that has failed.
-    fn failed(&mut self, failure: Failure) -> HandshakeInfo {
-        let mut info = std::mem::take(&mut self.info);
-        match &self.peer {
-            Peer::Client(peer) => note(peer, &mut info),
-            Peer::Server(peer) => note(peer, &mut info),
-        }
-        info.failure = Some(Box::new(failure));
-        info
-    }
-
-    fn open(self) -> Result<Open, Failure> {
-        let mut info = self.info;
-        let (ExtractedSecrets { tx, rx }, secrets) = match self.peer {
-            Peer::Client(peer) => {
-                note(&peer, &mut info);
-                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
-                (extracted, Secrets::OfServer(kernel))
-            }
-            Peer::Server(peer) => {
-                note(&peer, &mut info);
-                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
-                (extracted, Secrets::OfClient(kernel))
-            }
-        };
-        if let Some(judge) = self.judge {
-            info.faults = ignored_faults(&judge, &info.peer);
-        }
+impl Open {
+    /// Of a handshake that is over, and early data of a client that was not read. Early data that the server has not taken is
+    /// appended to `out` once more: it has been seen by nothing.
+    fn new(shaking: Shaking, out: &mut Vec<u8>) -> Result<(Self, Vec<u8>), Failure> {
+        let limits = shaking.limits;
+        let Finished { extracted: ExtractedSecrets { tx, rx }, secrets, info, received, refused } = shaking.finish()?;
         let is_tls13 = info.is_tls13();
         let protection = |(sequence, secrets)| Protection::new(&secrets, sequence, is_tls13).ok_or(Failure::Keys);
-        Ok(Open {
+        let mut open = Self {
             sealing: protection(tx)?,
             opening: protection(rx)?,
             secrets,
-            assembly: Assembly::new(self.limits.key_updates),
+            assembly: Assembly::new(limits.key_updates),
             ended: false,
             closed: false,
-            record: match self.limits.record {
+            record: match limits.record {
                 0 => LARGEST as u16,
                 most => most.clamp(SMALLEST_LIMIT, LARGEST as u16),
             },
             info: Some(info),
-        })
+        };
+        for part in refused.chunks(usize::from(open.record)) {
+            if !open.sealing.seal(Content::Data, [part, &[]], out) {
+                return Err(Failure::Keys);
+            }
+        }
+        Ok((open, received))
     }
-}
 
-/// What is wrong with a client's certificate: judged once more, since a resumed session has only the certificate.
-fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
-    let mut certificates = peer.iter().map(|one| CertificateDer::from(&**one));
-    let Some(own) = certificates.next() else { return Vec::new() };
-    let behind: Vec<_> = certificates.collect();
-    judge.judge(&own, &behind, UnixTime::now()).unwrap_or_default()
-}
-
-/// Writes down what the handshake has found.
-fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
-    info.version = common.protocol_version();
-    info.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
-    info.group = common.negotiated_key_exchange_group().map(|group| group.name());
-    info.alpn = common.alpn_protocol().map(Into::into);
-    info.resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
-    info.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
-}
-
-/// Handles one state of rustls. Returns how many bytes it is done with.
-fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut Vec<u8>) -> (usize, Result<Step, Failure>) {
-    let UnbufferedStatus { discard, state } = status;
-    let step = match state {
-        Err(error) => Err(error.into()),
-        Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            let begin = out.len();
-            let mut written = data.encode(&mut []);
-            if let Err(EncodeError::InsufficientSize(needed)) = &written {
-                out.resize(begin + needed.required_size, 0);
-                written = data.encode(&mut out[begin..]);
-            }
-            match written {
-                Ok(length) => {
-                    out.truncate(begin + length);
-                    Ok(Step::Again)
-                }
-                Err(_) => Err(Failure::Message),
-            }
-        }
-        Ok(ConnectionState::TransmitTlsData(data)) => {
-            data.done();
-            Ok(Step::Again)
-        }
-        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
-        Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Done),
-        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Err(Failure::Alert(0)),
-        // Records of data are never shown to it, and early data is not asked for.
-        Ok(_) => Err(Failure::Message),
-    };
-    (discard, step)
-}
-
-impl Open {
     fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
         if self.ended {
             return Ok(Received::End);

@@ -8,6 +8,7 @@ use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
 use crate::capture::Capture;
 use crate::certificate::Certificate;
 use crate::details::Details;
+use crate::early::EarlyData;
 use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::verify::Authorities;
@@ -39,6 +40,8 @@ pub struct HandshakeInfo {
     pub peer: Vec<Box<[u8]>>,
     /// What else the configuration asks for.
     pub details: Option<Box<Details>>,
+    /// Early data has come from the client, or was sent to the server.
+    pub early: Option<Arc<EarlyData>>,
     /// Why the handshake failed.
     pub failure: Option<Box<Failure>>,
 }
@@ -47,6 +50,12 @@ impl HandshakeInfo {
     /// Whether the version is 1.3.
     pub fn is_tls13(&self) -> bool {
         self.version == Some(ProtocolVersion::TLSv1_3)
+    }
+
+    /// Whether early data has come and the handshake is not over: someone may have repeated what another has sent (RFC 8446,
+    /// section 8).
+    pub fn is_early(&self) -> bool {
+        self.early.as_ref().is_some_and(|early| early.is_pending())
     }
 
     /// The version as OpenSSL calls it.

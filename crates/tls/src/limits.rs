@@ -7,11 +7,13 @@ pub struct Limits {
     pub key_updates: u16,
     /// Bytes of data in a record at most; 0: as many as it carries (`tune.ssl.hard-maxrecord`).
     pub record: u16,
+    /// Whether certificates are compressed (RFC 8879, `tune.ssl.certificate-compression`).
+    pub compresses: bool,
 }
 
 impl Default for Limits {
     /// As HAProxy.
     fn default() -> Self {
-        Self { key_updates: 100, record: 0 }
+        Self { key_updates: 100, record: 0, compresses: true }
     }
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     pub capture: usize,
     /// Bounds of each connection.
     pub limits: Limits,
+    /// Bytes of early data that a client may send (`allow-0rtt`); 0: none is taken.
+    pub early_data: u32,
 }
 
 /// `verify` of clients.
@@ -552,7 +554,15 @@ impl Maker<'_> {
         config.ignore_client_order = !settings.prefers_clients_order;
         config.enable_secret_extraction = true;
         config.key_log = key_log();
-        if let Some(ticketer) = &self.server.ticketer {
+        if !settings.limits.compresses {
+            (config.cert_compressors, config.cert_decompressors) = (Vec::new(), Vec::new());
+        }
+        // A ticket can be used again and again. Early data is taken with sessions that are remembered here, each once: what
+        // is sent a second time is not served (RFC 8446, section 8.1).
+        if settings.early_data > 0 && self.server.resumption.store.is_used() {
+            config.max_early_data_size = settings.early_data;
+            config.send_half_rtt_data = true;
+        } else if let Some(ticketer) = &self.server.ticketer {
             config.ticketer = bound(ticketer, context);
         }
         config.session_storage = self.server.resumption.sessions(context);

@@ -27,6 +27,8 @@ pub mod extension {
     pub const ALPN: u16 = 16;
     /// `session_ticket` (RFC 5077).
     pub const SESSION_TICKET: u16 = 35;
+    /// `early_data` (RFC 8446).
+    pub const EARLY_DATA: u16 = 42;
     /// `supported_versions` (RFC 8446).
     pub const SUPPORTED_VERSIONS: u16 = 43;
     /// `key_share` (RFC 8446).

@@ -68,10 +68,8 @@ fn printed(options: &[&str]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Options that HAProxy has and Weir has not yet.
-const NOT_YET: [&str; 2] = ["allow-0rtt", "ktls"];
 /// Options with a value.
-const VALUED: [&str; 14] = [
+const VALUED: [&str; 15] = [
     "alpn",
     "ca-file",
     "ca-verify-file",
@@ -81,6 +79,7 @@ const VALUED: [&str; 14] = [
     "crl-file",
     "curves",
     "ecdhe",
+    "ktls",
     "npn",
     "sigalgs",
     "ssl-max-ver",
@@ -88,7 +87,7 @@ const VALUED: [&str; 14] = [
     "verify",
 ];
 /// Options without one.
-const PLAIN: [&str; 2] = ["no-alpn", "no-ca-names"];
+const PLAIN: [&str; 3] = ["allow-0rtt", "no-alpn", "no-ca-names"];
 
 /// Reads the text of a file named `name`, which the word at `span` names. Every line starts from what `bind` says.
 ///
@@ -120,7 +119,6 @@ pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> R
     read_options(&written.words, &mut line).map_err(|fault| match fault {
         Fault::Unknown(span, name) => (span, format!("unknown crt keyword '{name}'")),
         Fault::NoValue(span, name) => (span, format!("missing argument for '{name}'")),
-        Fault::NotYet(span, name) => (span, format!("'{name}' is not supported yet by Weir (in 'ssl-f-use').")),
         Fault::BadValue(span, message) => (span, format!("parsing [{place}] : {message}")),
         Fault::Wrong(span, message) => (span, message),
     })?;
@@ -165,7 +163,6 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
     read_options(&options, &mut own).map_err(|fault| match fault {
         Fault::Unknown(_, name) => wrong(&format!("unknown ssl keyword {name}")),
         Fault::NoValue(_, name) => wrong(&format!("ssl args out of '[]' for {name}")),
-        Fault::NotYet(_, name) => wrong(&format!("'{name}' is not supported yet by Weir")),
         Fault::BadValue(_, message) => format!("parsing [{name}:{number}] : {message}"),
         Fault::Wrong(_, message) => message,
     })?;
@@ -184,7 +181,6 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
 enum Fault {
     Unknown(Span, String),
     NoValue(Span, String),
-    NotYet(Span, String),
     /// Where the line stands is said in front of it.
     BadValue(Span, String),
     Wrong(Span, String),
@@ -207,9 +203,6 @@ fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
             at += 2;
             continue;
         }
-        if NOT_YET.contains(&name) {
-            return Err(Fault::NotYet(keyword.span, name.to_owned()));
-        }
         let has_value = VALUED.contains(&name);
         if !has_value && !PLAIN.contains(&name) {
             return Err(Fault::Unknown(keyword.span, name.to_owned()));
@@ -226,6 +219,8 @@ fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
 /// An option that `bind` lines have, too.
 fn read_option(keyword: &Word, value: Option<&Word>, options: &mut BindTlsSpec) -> Result<(), tls::Problem> {
     match keyword.text.as_str() {
+        "allow-0rtt" => options.early_data = true,
+        "ktls" => tls::kernel(keyword, value, true)?,
         "no-ca-names" => options.no_ca_names = true,
         "ca-verify-file" => options.ca_verify_file = Some(tls::text(keyword, value, "CAfile path")?),
         "verify" => {
@@ -283,7 +278,7 @@ mod tests {
                 "a.pem [verify x]",
                 "'verify' : unknown verify method 'x', only 'none', 'optional', and 'required' are supported",
             ),
-            ("a.pem [ktls on]", "parsing [list:1]: 'ktls' is not supported yet by Weir"),
+            ("a.pem [ktls maybe]", "'ktls' expects \"on\" or \"off\" as an argument."),
             ("a.pem [alpn]", "parsing [list:1]: ssl args out of '[]' for alpn"),
             (
                 "a.pem [ocsp-update maybe]",

@@ -60,6 +60,17 @@ pub(crate) fn text(keyword: &Word, value: Option<&Word>, what: &str) -> Result<S
     }
 }
 
+/// `ktls`: the value is looked at, and an experimental keyword has to be permitted.
+pub(crate) fn kernel(keyword: &Word, value: Option<&Word>, is_permitted: bool) -> Result<(), Problem> {
+    let unexpected = |span| Err((span, "'ktls' expects \"on\" or \"off\" as an argument.".to_owned()));
+    let Some(word) = value else { return unexpected(keyword.span) };
+    if !is_permitted {
+        let why = "directive is experimental, must be allowed via a global 'expose-experimental-directives'";
+        return Err((keyword.span, format!("'ktls' {why}")));
+    }
+    if matches!(word.text.as_str(), "on" | "off") { Ok(()) } else { unexpected(word.span) }
+}
+
 fn version(keyword: &Word, value: Option<&Word>) -> Result<TlsVersion, Problem> {
     let word = value.filter(|word| !word.text.is_empty()).ok_or_else(|| missing(keyword, "the ssl/tls version"))?;
     TlsVersion::of(&word.text).ok_or_else(|| (word.span, format!("'{}' : unknown ssl/tls version", word.text)))

@@ -100,6 +100,8 @@ pub struct BindTlsSpec {
     pub ca_ignore_err: Option<Spanned<String>>,
     /// `no-ca-names`.
     pub no_ca_names: bool,
+    /// `allow-0rtt`.
+    pub early_data: bool,
     /// `prefer-client-ciphers`.
     pub prefer_client_ciphers: bool,
     /// `generate-certificates`.
@@ -147,6 +149,8 @@ pub struct ServerTlsSpec {
     pub sni_auto: Option<bool>,
     /// `no-ssl-reuse`.
     pub no_reuse: bool,
+    /// `allow-0rtt`.
+    pub early_data: bool,
     /// `check-ssl`, `no-check-ssl`.
     pub check: Option<bool>,
     /// `check-sni`.

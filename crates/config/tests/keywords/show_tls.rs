@@ -14,7 +14,7 @@ fn values(tls: &BindTlsSpec, source: CertificateSource) -> Vec<&str> {
 pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
-        ssl, strict_sni, no_ca_names, prefer_client_ciphers, generates, ca_sign_pass,
+        ssl, strict_sni, no_ca_names, early_data, prefer_client_ciphers, generates, ca_sign_pass,
     } but { common, acme, sources, verify, ca_verify_file, crt_ignore_err, ca_ignore_err, ca_sign_file, ticket_keys });
     field(out, "crt", &values(tls, CertificateSource::Certificate), &Vec::new());
     field(out, "crt_list", &values(tls, CertificateSource::List), &Vec::new());
@@ -57,7 +57,7 @@ pub fn common(tls: &TlsSpec, out: &mut String) {
 /// What a `server` line says.
 pub fn server(tls: &ServerTlsSpec, out: &mut String) {
     changed!(out, tls, ServerTlsSpec::default(), ServerTlsSpec {
-        ssl, no_ssl, ssl_by_default, verify, verifyhost, sni_auto, no_reuse, check, check_sni, check_sni_auto, check_alpn,
+        ssl, no_ssl, ssl_by_default, verify, verifyhost, sni_auto, no_reuse, early_data, check, check_sni, check_sni_auto, check_alpn,
     } but { common, certificate, sni });
     field(out, "crt", &tls.certificate.as_ref().map(|one| one.value.as_str()), &None);
     field(out, "sni", &tls.sni.as_ref().map(|one| one.value.as_str()), &None);

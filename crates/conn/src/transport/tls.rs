@@ -1,6 +1,8 @@
 //! TLS over a stream. Owns what has come and was not read, and what was sealed and is not out; must never hold a buffer for
 //! a connection on which nothing happens.
 
+mod handshake;
+
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -130,6 +132,9 @@ pub struct ParkedTls {
 
 impl Drop for Tls {
     fn drop(&mut self) {
+        if let Some(early) = self.info.as_ref().and_then(|info| info.early.as_ref()) {
+            early.conclude(false);
+        }
         if self.stream.0.is_some() {
             // What does not go out at once does not go out: there is nobody to wait for it.
             let _ = self.say_goodbye();
@@ -206,58 +211,6 @@ impl Tls {
         }
     }
 
-    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
-        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
-        loop {
-            match connection.shake(&mut self.input, self.output.vec()) {
-                // What is left to say goes out with the first bytes, or before the first wait.
-                Ok(true) => {
-                    // The end of TLS 1.2 is waited for by the other side.
-                    self.output.advance(0);
-                    self.info = connection.take_handshake_info().map(Arc::new);
-                    self.release();
-                    return Poll::Ready(Ok(()));
-                }
-                Ok(false) => {}
-                Err(failure) => {
-                    self.failed = true;
-                    self.info = connection.take_handshake_info().map(Arc::new);
-                    // Whoever does not take the reason does not hear it.
-                    let _ = self.output.try_flush(&mut self.stream, false);
-                    return Poll::Ready(Err(Insecure::Handshake(failure)));
-                }
-            }
-            self.output.advance(0);
-            if let Err(error) = ready!(self.output.poll_flush(cx, &mut self.stream, false)) {
-                return Poll::Ready(Err(Insecure::Connection(error)));
-            }
-            if self.input.capacity() == 0 {
-                ready!(self.stream.poll_readable(cx));
-                self.input = INPUTS.with(BufferPool::get);
-            }
-            self.input.compact();
-            if self.input.room() == 0 {
-                if self.input.capacity() >= LARGEST_FLIGHT {
-                    self.failed = true;
-                    return Poll::Ready(Err(Insecure::Handshake(Failure::Message)));
-                }
-                let mut larger = Buffer::with_capacity(LARGEST_FLIGHT);
-                let fits = larger.push(self.input.data());
-                debug_assert!(fits, "it is larger");
-                self.input = larger;
-            }
-            match self.stream.poll_read(cx, &mut self.input) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Insecure::Closed { received: self.received })),
-                Poll::Ready(Ok(_)) => self.received = true,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(Insecure::Connection(error))),
-                Poll::Pending => {
-                    self.release();
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
     pub(super) fn info(&self) -> Option<&Arc<HandshakeInfo>> {
         self.info.as_ref()
     }
@@ -275,6 +228,15 @@ impl Tls {
 
     /// Opens records until there are plain bytes, or the end. False: more has to come first.
     fn open(&mut self) -> io::Result<bool> {
+        if !self.is_whole() {
+            if self.early_data().is_some_and(|early| !early.is_empty()) || self.ended {
+                return Ok(true);
+            }
+            let shaken = self.shake().map_err(broken)?;
+            if !shaken.is_open() {
+                return Ok(self.early_data().is_some_and(|early| !early.is_empty()));
+            }
+        }
         let Some(connection) = &mut self.connection else { return Ok(false) };
         while self.plain == 0 && !self.ended {
             if self.input.is_empty() {
@@ -369,6 +331,13 @@ impl Tls {
     }
 
     fn hand_out(&mut self, buffer: &mut Buffer) -> usize {
+        if let Some(early) = self.early_data() {
+            let count = early.len().min(buffer.room());
+            let whole = buffer.push(&early[..count]);
+            debug_assert!(whole, "no more than there is room for");
+            early.drain(..count);
+            return count;
+        }
         let count = self.plain.min(buffer.room());
         let whole = buffer.push(&self.input.data()[..count]);
         debug_assert!(whole, "no more than there is room for");
@@ -411,6 +380,11 @@ impl Tls {
             return self.stream.poll_discard(cx, most);
         }
         ready!(self.poll_fill(cx))?;
+        if let Some(early) = self.early_data() {
+            let count = early.len().min(most);
+            early.drain(..count);
+            return Poll::Ready(Ok(count));
+        }
         let count = self.plain.min(most);
         if count > 0 {
             self.consume(count);
@@ -426,15 +400,17 @@ impl Tls {
     }
 
     pub(super) fn has_input(&mut self) -> bool {
-        self.has_received() || !self.input.is_empty() || self.stream.has_input()
+        let early = self.early_data().is_some_and(|early| !early.is_empty());
+        early || self.has_received() || !self.input.is_empty() || self.stream.has_input()
     }
 
+    /// The end of a handshake is still to come: a connection that was closed before would be reset by it.
     pub(super) fn is_clean(&mut self) -> bool {
-        !self.has_received() && self.input.is_empty() && self.stream.is_clean()
+        self.is_whole() && !self.has_received() && self.input.is_empty() && self.stream.is_clean()
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        !self.has_received() && self.input.is_empty() && self.stream.is_quiet()
+        self.is_whole() && !self.has_received() && self.input.is_empty() && self.stream.is_quiet()
     }
 
     /// What waits inside is in no mark of the kernel's.
@@ -459,6 +435,9 @@ impl Tls {
     }
 
     fn poll_sealed(&mut self, cx: &mut Context<'_>, pieces: [&[u8]; 2], more: bool) -> Poll<io::Result<usize>> {
+        if self.covered == 0 && !self.is_whole() && !self.seal_early(pieces)? && !self.is_whole() {
+            ready!(self.poll_whole_handshake(cx)).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        }
         self.seal(pieces)?;
         ready!(self.output.poll_flush(cx, &mut self.stream, more))?;
         Poll::Ready(Ok(std::mem::take(&mut self.covered)))
@@ -506,6 +485,9 @@ impl Tls {
         if bytes.is_empty() {
             return Ok(Some(0));
         }
+        if self.covered == 0 && !self.is_whole() && !self.seal_early([bytes, &[]])? && !self.is_whole() {
+            return Ok(None);
+        }
         self.seal([bytes, &[]])?;
         let whole = self.output.try_flush(&mut self.stream, more)?;
         Ok(whole.then(|| std::mem::take(&mut self.covered)))
@@ -513,7 +495,12 @@ impl Tls {
 
     /// Says that nothing more is sent, then ends the stream's direction: where that does not go out at once, as soon as
     /// whoever reads on lets it.
+    /// That of a handshake that goes on ends with it.
     pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
+        if !self.is_whole() && !self.ended {
+            self.closing = true;
+            return Ok(());
+        }
         self.closing = !self.say_goodbye()?;
         if self.closing { Ok(()) } else { self.stream.shutdown_write() }
     }
@@ -524,7 +511,11 @@ impl Tls {
             return Ok(true);
         }
         let Some(connection) = &mut self.connection else { return Ok(true) };
-        connection.close(self.output.vec());
+        if connection.is_open() {
+            connection.close(self.output.vec());
+        } else {
+            connection.close_early(&mut self.input, self.output.vec());
+        }
         self.output.advance(0);
         self.output.try_flush(&mut self.stream, false)
     }
@@ -535,8 +526,19 @@ impl Tls {
         if self.covered > 0 || (self.output.is_empty() && !self.closing) {
             return Poll::Ready(Ok(()));
         }
+        if self.closing
+            && let Some(connection) = self.connection.as_mut().filter(|own| own.is_open())
+        {
+            // It was not said by the end of the handshake.
+            connection.close(self.output.vec());
+            self.output.advance(0);
+        }
         ready!(self.output.poll_flush(cx, &mut self.stream, false))?;
-        Poll::Ready(if std::mem::take(&mut self.closing) { self.stream.shutdown_write() } else { Ok(()) })
+        if !self.closing || !self.is_whole() {
+            return Poll::Ready(Ok(()));
+        }
+        self.closing = false;
+        Poll::Ready(self.stream.shutdown_write())
     }
 
     /// Closing it says nothing.
@@ -550,7 +552,8 @@ impl Tls {
     }
 
     pub(super) fn park(mut self) -> Box<ParkedTls> {
-        let spoilt = self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
+        let spoilt =
+            !self.is_whole() || self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
         let connection = self.connection.take();
         let info = self.info.take();
         Box::new(ParkedTls { parked: self.stream.take().park(), connection, info, _counted: Counted::new(), spoilt })

@@ -237,7 +237,7 @@ pub(crate) const ROWS: &[Row] = &[
         "MaxSslConns",
         "MMPV",
         "Hard limit on the number of per-process SSL endpoints (front+back), 0=unlimited",
-        |_| Value::U32(0),
+        |info| Value::U32(info.global.max_tls_connections),
     ),
     row("CurrSslConns", "MGPV", "Current number of SSL endpoints on this worker process (front+back)", |_| {
         Value::count(conn::transport::open_tls_connections())

@@ -17,7 +17,7 @@ use tls::{Connection, asked_name};
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
-use crate::handshake::tls_error;
+use crate::handshake::{is_one_too_many, tls_error};
 use crate::outgoing::fixed_address;
 use crate::stream::handshake::Greeting;
 
@@ -147,6 +147,9 @@ impl<'a> Course<'a> {
         let alpn = connect.alpn.as_deref().or_else(|| own?.check_alpn.as_deref());
         let name = asked_name(sni, way.destination.inet().map(|address| address.ip()));
         let broken = |reason: String| Outcome::new(CheckStatus::L6Response, reason);
+        if is_one_too_many(self.generation.program.global.max_tls_connections) {
+            return Err(broken(ConnectionError::TLS_TOO_MANY.message().to_owned()));
+        }
         let Ok(client) = Connection::of_client(&tls.client, name, alpn) else {
             return Err(broken(ConnectionError::TLS_HANDSHAKE.message().to_owned()));
         };

@@ -1,5 +1,5 @@
 //! Fields that tell servers where a request came from and went to, and what it is called: `option forwarded` (RFC 7239),
-//! `option forwardfor`, `option originalto`, `unique-id-header`. Must never look at other fields than those.
+//! `option forwardfor`, `option originalto`, `unique-id-header`; and `Early-Data` (RFC 8470). Must never look at other fields than those.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +17,10 @@ use crate::worker::SharedStreamState;
 /// Adds what frontend and backend ask for, in HAProxy's order.
 pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     let (front, back) = (&session.proxy().http, &backend.http);
+    // Someone may have repeated the request: the server has to know.
+    if session.tls().is_some_and(tls::HandshakeInfo::is_early) && !state.borrow().request.contains(b"early-data") {
+        state.borrow_mut().request.append(b"early-data", b"1");
+    }
     if let Some(name) = session.proxy().frontend.as_ref().and_then(|own| own.unique_id.as_ref()?.header.as_ref()) {
         let mut state = state.borrow_mut();
         let named: Box<[u8]> = EvalContext::request(session, &state).unique_id().unwrap_or_default().into();

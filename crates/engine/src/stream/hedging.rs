@@ -20,6 +20,7 @@ use tls::Connection;
 use wire::http::Method;
 
 use crate::check::Sign;
+use crate::handshake::is_one_too_many;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Launched;
@@ -140,7 +141,8 @@ impl Hedge<'_> {
                 match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
                     // The header goes in front of the handshake.
                     Some(tls) => {
-                        let client = launched.begin_tls(tls)?;
+                        let most = self.session.generation().program.global.max_tls_connections;
+                        let client = launched.begin_tls(tls).filter(|_| !is_one_too_many(most))?;
                         Step::Connecting(Box::new(launched), place, Some(Box::new(client)))
                     }
                     None if head.push(launched.header()) => Step::Connecting(Box::new(launched), place, None),

@@ -22,6 +22,7 @@ mod connecting;
 mod conversations;
 mod dying;
 mod early;
+mod early_data;
 mod ejections;
 mod filters;
 mod generations;

@@ -17,8 +17,8 @@ use tls::connection::LARGEST_FLIGHT;
 use tls::names::Row;
 use tls::provider::{Algorithms, Version};
 use tls::resumption::Resumption;
-use tls::server::Entry;
-use tls::{Client, Connection, Failure, Received, Server, client};
+use tls::server::{Entry, Settings};
+use tls::{Client, Connection, Failure, Received, Server, Shaken, client};
 
 struct Files {
     authority: String,
@@ -108,16 +108,28 @@ pub fn client(versions: (Version, Version)) -> Client {
     Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
+/// A client that sends early data, by these protocols.
+pub fn early_client(alpn: &[&str]) -> Client {
+    let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Client::new(client::Settings { alpn, resumes: true, early_data: true, ..client::Settings::default() }).unwrap()
+}
+
 /// A server with `a.pem`.
 fn server() -> &'static Arc<Server> {
     static SERVER: OnceLock<Arc<Server>> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let certificate = Arc::new(Certificate::read("a.pem", files().server.as_bytes(), None).unwrap());
-        let row =
-            Row { kind: certificate.kind, names: certificate.names.clone(), excluded: Vec::new(), is_default: true };
-        let entry = Entry { certificate, row, is_filtered: false, settings: Arc::default(), line: None };
-        Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
-    })
+    SERVER.get_or_init(|| server_with(Settings::default()))
+}
+
+fn server_with(settings: Settings) -> Arc<Server> {
+    let certificate = Arc::new(Certificate::read("a.pem", files().server.as_bytes(), None).unwrap());
+    let row = Row { kind: certificate.kind, names: certificate.names.clone(), excluded: Vec::new(), is_default: true };
+    let entry = Entry { certificate, row, is_filtered: false, settings: Arc::new(settings), line: None };
+    Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
+}
+
+/// The same, which takes early data with HTTP/1.1 and knows no session yet.
+pub fn early_server() -> Arc<Server> {
+    server_with(Settings { early_data: 10_000, alpn: vec![b"http/1.1".to_vec()], ..Settings::default() })
 }
 
 /// A peer behind a TLS connection.
@@ -150,7 +162,7 @@ impl Secure {
             for part in std::mem::take(&mut own.out).chunks(piece) {
                 own.peer.send(part).await;
             }
-            if shaken? {
+            if shaken?.is_open() {
                 return Ok(own);
             }
             if !own.read().await {
@@ -159,14 +171,56 @@ impl Secure {
         }
     }
 
+    /// Connects, and sends bytes before the handshake is over: the server has to have taken early data before. What went out
+    /// is returned as well, so that it can be sent again.
+    pub async fn connect_early(to: &str, client: &Client, bytes: &str) -> (Secure, Vec<u8>) {
+        let asked = tls::asked_name(Some("a.example"), None).with_early_data(true);
+        let mut own = Secure {
+            peer: Peer::connect(to).await,
+            connection: Connection::of_client(client, asked, None).unwrap(),
+            input: Buffer::with_capacity(LARGEST_FLIGHT),
+            out: Vec::new(),
+            received: Vec::new(),
+            ended: None,
+        };
+        let shaken = own.connection.shake(&mut own.input, &mut own.out);
+        assert_eq!(shaken, Ok(Shaken::Early), "the server takes no early data");
+        let pieces = [bytes.as_bytes(), &[]];
+        let sent = own.connection.send_early(&mut own.input, pieces, usize::MAX, &mut own.out).unwrap();
+        assert_eq!(sent, bytes.len());
+        let said = std::mem::take(&mut own.out);
+        own.peer.send(&said).await;
+        (own, said)
+    }
+
+    /// Goes on with a handshake to its end.
+    pub async fn finish(&mut self) {
+        loop {
+            let shaken = self.connection.shake(&mut self.input, &mut self.out);
+            self.flush().await;
+            if shaken.unwrap().is_open() {
+                return;
+            }
+            assert!(self.read().await, "the handshake was not finished");
+        }
+    }
+
     /// Shakes hands as the side that was connected to, with `a.pem`.
     ///
     /// # Errors
     /// Why that failed; what the other side says of it is told as an alert.
     pub async fn accept(peer: Peer) -> Result<Secure, Failure> {
+        Self::accept_with(peer, server()).await
+    }
+
+    /// The same as this side. Early data is received by the end of the handshake.
+    ///
+    /// # Errors
+    /// As for [`Self::accept`].
+    pub async fn accept_with(peer: Peer, server: &Arc<Server>) -> Result<Secure, Failure> {
         let mut own = Secure {
             peer,
-            connection: Connection::of_server(Arc::clone(server())),
+            connection: Connection::of_server(Arc::clone(server)),
             input: Buffer::with_capacity(LARGEST_FLIGHT),
             out: Vec::new(),
             received: Vec::new(),
@@ -175,12 +229,29 @@ impl Secure {
         loop {
             let shaken = own.connection.shake(&mut own.input, &mut own.out);
             own.flush().await;
-            if shaken? {
+            if let Shaken::Open { plain } = shaken? {
+                own.received.extend_from_slice(&own.input.data()[..plain]);
+                own.input.consume(plain);
                 return Ok(own);
             }
             if !own.read().await {
                 return Err(Failure::Alert(0));
             }
+        }
+    }
+
+    /// Whether early data has come, once.
+    pub fn was_early(&mut self) -> bool {
+        self.connection.take_handshake_info().is_some_and(|state| state.early.is_some())
+    }
+
+    /// Plain bytes to the end of a head.
+    pub async fn receive_head(&mut self) -> String {
+        loop {
+            if let Some(end) = self.received.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                return String::from_utf8(self.received.drain(..end + 4).collect()).unwrap();
+            }
+            assert!(self.fill().await, "no head");
         }
     }
 

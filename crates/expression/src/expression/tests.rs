@@ -413,7 +413,6 @@ fn what_is_wrong_is_told() {
             ("str(a),", "a"),
             ("str(a),,upper,", "A"),
             ("str(a)x", "!missing comma after fetch keyword"),
-            ("ssl_fc_early_rcvd", "!fetch method 'ssl_fc_early_rcvd' is not supported yet by Weir"),
             (
                 "internal.htx.size",
                 "!fetch method 'internal.htx.size' shows how HAProxy keeps messages in memory; Weir keeps them in another way and has nothing to show there",

@@ -41,8 +41,11 @@ pub const TABLE: &[Fetch] = &[
     plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
         fc(c).map(|info| Value::Bool(!info.peer.is_empty() && !info.resumed))
     }),
-    plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data came: none is accepted.", |c, _| {
-        fc(c).map(|_| Value::Bool(false))
+    plain("ssl_fc_early_rcvd", Type::Bool, CLIENT, "Whether early data has come over the connection.", |c, _| {
+        fc(c).map(|facts| Value::Bool(facts.early.is_some()))
+    }),
+    plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data has come and the handshake is not over.", |c, _| {
+        fc(c).map(|facts| Value::Bool(facts.is_early()))
     }),
     plain("ssl_fc_has_sni", Type::Bool, CLIENT, "Whether the client asked for a name.", |c, _| {
         Some(Value::Bool(fc(c).is_some_and(|info| info.server_name.is_some())))

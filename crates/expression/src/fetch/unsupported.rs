@@ -14,7 +14,6 @@ pub const NAMES: &[&str] = &[
     "res.cache_hit", "res.cache_name",
     "spoe.engine-id",
     "ssl_bc_unique_id", 
-    "ssl_fc_early_rcvd", 
     "ssl_fc_unique_id", 
     "wurfl-get", "wurfl-get-all",
 ];

@@ -56,6 +56,8 @@ impl ConnectionError {
     pub const TLS_ABORTED: Self = Self(25);
     /// It took too long.
     pub const TLS_TIMEOUT: Self = Self(26);
+    /// There are as many connections by TLS as `maxsslconn` permits.
+    pub const TLS_TOO_MANY: Self = Self(27);
     /// The chain of a client's certificate cannot be verified.
     pub const TLS_UNKNOWN_CA: Self = Self(30);
     /// A client's certificate is not believed.

@@ -298,16 +298,25 @@ struct Compiler<'a> {
     doubts: Rc<[Span]>,
 }
 
+/// `tune.bufsize` and `tune.maxrewrite`, bytes.
+fn buffers(spec: &Spec) -> (usize, usize) {
+    let tune = &spec.global.tune;
+    // HAProxy rounds up to multiples of 16 on 64-bit machines.
+    let bufsize = (tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16);
+    (bufsize, (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2))
+}
+
 impl<'a> Compiler<'a> {
     fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
         let (files, registry) = (resolver.file_names().into(), Rc::new(resolver.registry().clone()));
         let shared = names::Shared { files, registry, ..names::Shared::default() };
         let guids = listening::Guids::written(spec);
+        let (bufsize, maxrewrite) = buffers(spec);
         Self {
             resolver,
             out,
             guids,
-            tls: tls::Store::default(),
+            tls: tls::Store::for_buffers(bufsize, maxrewrite),
             acme: Vec::new(),
             failed: false,
             lacks_address: false,
@@ -410,8 +419,7 @@ impl<'a> Compiler<'a> {
         let written = &spec.global;
         let tune = &written.tune;
         let worked_out = limits.work_out(spec);
-        // HAProxy rounds up to multiples of 16 on 64-bit machines.
-        let bufsize = (tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16);
+        let (bufsize, maxrewrite) = buffers(spec);
         let (http2, http2_servers) = http::http2(&tune.http2, bufsize);
         let share = |percent: u32| worked_out.descriptors * u64::from(percent) / 100;
         Global {
@@ -426,6 +434,7 @@ impl<'a> Compiler<'a> {
                 // With less than 9, the format's own least, nothing can be read.
                 window: written.compression.window.unwrap_or(15).clamp(9, 15) as u8,
             },
+            max_tls_connections: written.tls.max_connections,
             tokens: expression::key::TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
@@ -433,7 +442,7 @@ impl<'a> Compiler<'a> {
             nbthread: limits.threads(written),
             bufsize,
             large_bufsize: tune.large_bufsize.map(|size| size as usize),
-            maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
+            maxrewrite,
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             http2,
             http2_servers,

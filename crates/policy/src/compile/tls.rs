@@ -46,6 +46,7 @@ fn limits(global: &GlobalTlsSpec) -> Limits {
     Limits {
         key_updates: global.key_updates.map_or(Limits::default().key_updates, number),
         record: number(global.record_limit),
+        compresses: !global.without_compression,
     }
 }
 
@@ -218,7 +219,8 @@ impl Compiler<'_> {
         };
         let prefers_clients_order = written.prefer_client_ciphers || defaults.prefer_client_ciphers;
         let capture = global.capture_size as usize;
-        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture, limits: limits(global) })
+        let early_data = if written.early_data { self.tls.early_data } else { 0 };
+        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture, limits: limits(global), early_data })
     }
 
     /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.
@@ -298,6 +300,7 @@ impl Compiler<'_> {
             host: written.verifyhost.clone(),
             certificate,
             resumes: !written.no_reuse,
+            early_data: written.early_data,
             limits: limits(global),
         })
     }

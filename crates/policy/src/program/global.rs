@@ -68,10 +68,12 @@ pub struct Global {
     pub maxconn: u32,
     /// Whether it was worked out: worth a notice at the start.
     pub maxconn_is_automatic: bool,
-    /// `maxconnrate`, `maxsessrate`, `maxsslrate`. Nothing is encrypted yet, so the last one never strikes.
+    /// `maxconnrate`, `maxsessrate`, `maxsslrate`.
     pub rates: RatesSpec,
     /// What bounds compression.
     pub compression: GlobalCompression,
+    /// `maxsslconn`: connections by TLS of both sides; 0: no limit.
+    pub max_tls_connections: u32,
     /// `maxpipes`: pipes for splicing; a quarter of `maxconn` where nothing was written.
     pub maxpipes: usize,
     /// The number of descriptors that the process needs for that, or `ulimit-n`: what its limit is to be raised to.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod certificates;
+mod early;
 mod pair;
 mod verification;
 
@@ -12,6 +13,7 @@ use pair::{Authority, End, carry, name, server, server_with, shake};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use weir_tls::capture::List;
 use weir_tls::certificate::{Certificate, Kind};
+use weir_tls::limits::Limits;
 use weir_tls::provider::{Algorithms, Version, ciphers, ciphersuites};
 use weir_tls::server::{Settings, Verify};
 use weir_tls::verify::{Authorities, ClientTerms};
@@ -297,4 +299,28 @@ fn suites_choose_the_kind_of_certificate() {
     }
     let (_, mut far) = shake(&server, &anybody(Algorithms::default()), name("a.example"), 100_000);
     assert_eq!(far.connection.take_handshake_info().unwrap().own.unwrap().kind, Kind::Ecdsa);
+}
+
+/// RFC 8879: the certificate is compressed where both sides take that.
+#[test]
+fn certificates_are_compressed_where_both_sides_take_that() {
+    let names: Vec<String> = (0..300).map(|number| format!("name-{number}.example.com")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let certificate = Authority::new().certificate(&names);
+    let length = certificate.der().len();
+    let limits = |compresses| Limits { compresses, ..Limits::default() };
+    for (near, far) in [(true, true), (true, false), (false, true), (false, false)] {
+        let server =
+            server(&[Arc::clone(&certificate)], Settings { limits: limits(far), ..Settings::default() }, false);
+        let client = Client::new(client::Settings { limits: limits(near), ..client::Settings::default() }).unwrap();
+        let mut near_end = End::new(Connection::of_client(&client, name("name-1.example.com"), None).unwrap());
+        let mut far_end = End::new(Connection::of_server(server));
+        near_end.go_on();
+        carry(&mut near_end, &mut far_end, 100_000);
+        assert_eq!(far_end.out.len() < length, near && far, "{near} {far}");
+        carry(&mut far_end, &mut near_end, 100_000);
+        carry(&mut near_end, &mut far_end, 100_000);
+        assert!(near_end.connection.is_open() && far_end.connection.is_open(), "{near} {far}");
+        assert_eq!(*near_end.connection.take_handshake_info().unwrap().peer[0], *certificate.der());
+    }
 }

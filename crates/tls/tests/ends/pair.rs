@@ -12,7 +12,7 @@ use weir_tls::names::Row;
 use weir_tls::resumption::{Resumption, Tickets};
 use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
-use weir_tls::{Client, Connection, Failure, Received, Server};
+use weir_tls::{Client, Connection, Failure, Received, Server, Shaken};
 
 /// Authorities so far: each has a name of its own.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -81,21 +81,33 @@ pub struct End {
     pub input: Buffer,
     pub out: Vec<u8>,
     pub failure: Option<Failure>,
+    /// Early data at the front of the input.
+    plain: usize,
 }
 
 impl End {
     pub fn new(connection: Connection) -> Self {
-        Self { connection, input: Buffer::with_capacity(LARGEST_FLIGHT), out: Vec::new(), failure: None }
+        Self { connection, input: Buffer::with_capacity(LARGEST_FLIGHT), out: Vec::new(), failure: None, plain: 0 }
     }
 
     pub fn go_on(&mut self) {
         if self.failure.is_none() && !self.connection.is_open() {
-            self.failure = self.connection.shake(&mut self.input, &mut self.out).err();
+            match self.connection.shake(&mut self.input, &mut self.out) {
+                Ok(Shaken::Open { plain }) => self.plain = plain,
+                Ok(_) => {}
+                Err(failure) => self.failure = Some(failure),
+            }
         }
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
         let mut sent = 0;
+        while sent < bytes.len() && self.connection.is_early() {
+            let rest = [&bytes[sent..], &[]];
+            let count = self.connection.send_early(&mut self.input, rest, usize::MAX, &mut self.out).unwrap();
+            assert!(count > 0, "{sent} bytes went early");
+            sent += count;
+        }
         while sent < bytes.len() {
             sent += self.connection.send([&bytes[sent..], &[]], usize::MAX, &mut self.out).unwrap();
         }
@@ -103,7 +115,12 @@ impl End {
 
     /// All plain bytes that have come, and whether nothing more will.
     pub fn receive(&mut self) -> Result<(Vec<u8>, bool), Failure> {
-        let mut all = Vec::new();
+        let mut all = self.connection.early_data().map(std::mem::take).unwrap_or_default();
+        all.extend_from_slice(&self.input.data()[..self.plain]);
+        self.input.consume(std::mem::take(&mut self.plain));
+        if !self.connection.is_open() && self.failure.is_none() {
+            return Ok((all, false));
+        }
         loop {
             match self.connection.receive(&mut self.input, &mut self.out)? {
                 Received::Part => return Ok((all, false)),

@@ -61,6 +61,7 @@ impl Plan {
             certificate: None,
             resumes: self.tls.reuse,
             limits: tls::limits::Limits::default(),
+            early_data: false,
         }
     }
 }

@@ -33,6 +33,11 @@ impl Method {
         }
     }
 
+    /// It asks for nothing but an answer (RFC 9110, section 9.2.1).
+    pub fn is_safe(self) -> bool {
+        matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
+    }
+
     /// Sending the request twice has the effect of sending it once (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         !matches!(self, Method::Post | Method::Connect | Method::Other)

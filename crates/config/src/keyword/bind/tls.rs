@@ -17,7 +17,7 @@ pub(super) const TABLE: &[BindOption] = &[
         "Obtains a certificate for these names; Weir's own keyword.",
         acme,
     ),
-    not_yet(Arity::None, "allow-0rtt", "", "Accepts early data."),
+    supported(Arity::None, "allow-0rtt", "", "Accepts early data.", allow_0rtt),
     supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
     supported(Arity::One, "ca-file", "<file>", "CA certificates that verify clients.", common),
     supported(
@@ -83,7 +83,7 @@ pub(super) const TABLE: &[BindOption] = &[
         "Makes certificates for the names that clients ask for.",
         generate_certificates,
     ),
-    not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
+    supported(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt where it can; Weir encrypts itself.", ktls),
     supported(Arity::None, "no-alpn", "", "Offers no ALPN.", common),
     supported(Arity::None, "no-ca-names", "", "Does not announce CA names to clients.", no_ca_names),
     supported(Arity::None, "no-sslv3", "", "No SSLv3.", common),
@@ -199,6 +199,17 @@ fn ignored_errors(context: &mut BindContext<'_>, keyword: &Word, value: Option<&
 
 fn strict_sni(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
     context.draft.tls.strict_sni = Some(keyword.text == "strict-sni");
+}
+
+fn allow_0rtt(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.early_data = true;
+}
+
+/// Where the kernel does not encrypt, the process does: that is always so.
+fn ktls(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Err((span, message)) = tls::kernel(keyword, value, context.around.experimental.permits()) {
+        context.error(span, message);
+    }
 }
 
 fn no_ca_names(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {

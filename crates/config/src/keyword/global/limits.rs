@@ -1,6 +1,6 @@
 //! Limits of the process (section 3.2).
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, supported, tuning};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::argument::{leading_number, lenient, milliseconds};
@@ -18,7 +18,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("nosplice", "", "Never let the kernel move bytes between sockets.", nosplice),
     supported("maxconnrate", "<number>", "New connections a second.", maxconnrate),
     supported("maxsessrate", "<number>", "New sessions a second.", maxsessrate),
-    not_yet("maxsslconn", "<number>", "TLS connections at once."),
     supported("maxsslrate", "<number>", "New TLS sessions a second.", maxsslrate),
     supported("maxpipes", "<number>", "Pipes to use for splicing at most.", maxpipes),
     supported("spread-checks", "<0..50>", "Percentage by which health checks are spread in time.", spread_checks),

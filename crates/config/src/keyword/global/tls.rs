@@ -5,7 +5,7 @@ mod certificates;
 mod libraries;
 mod ocsp;
 
-use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, removed, supported, tuning};
 use crate::document::{Line, Word};
 use crate::keyword::argument::leading_number;
 use crate::keyword::tls;
@@ -135,7 +135,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Older name of tune.ssl.capture-buffer-size.",
         capture_size,
     ),
-    not_yet("tune.ssl.certificate-compression", "{ auto | off }", "Whether certificates are compressed."),
+    supported(
+        "tune.ssl.certificate-compression",
+        "{ auto | off }",
+        "Whether certificates are compressed where the peer takes that.",
+        bounds::compression,
+    ),
+    supported("maxsslconn", "<number>", "TLS connections at once, of both sides.", bounds::connections),
     supported("tune.ssl.hard-maxrecord", "<number>", "Bytes of data in a TLS record at most.", bounds::record),
     supported("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures.", keylog),
     supported(

@@ -1,11 +1,11 @@
 //! Options of a line of a crt-list file (section 5.1, \"crt-list\").
 
-use super::{SectionContext, SectionKeyword, not_yet, supported};
+use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
 
 /// Every keyword of the kind.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("allow-0rtt", "", "Accepts early data."),
+    supported("allow-0rtt", "", "Accepts early data.", elsewhere),
     supported("alpn", "<protocols>", "Protocols offered by ALPN.", elsewhere),
     supported("ca-file", "<file>", "CA certificates that verify clients.", elsewhere),
     supported("ca-verify-file", "<file>", "CA certificates that verify clients and are not announced.", elsewhere),
@@ -15,7 +15,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("crl-file", "<file>", "Revocation list for clients' certificates.", elsewhere),
     supported("curves", "<curves>", "Key exchange groups.", elsewhere),
     supported("ecdhe", "<curve>", "Key exchange group, by an older keyword.", elsewhere),
-    not_yet("ktls", "{ on | off }", "Lets the kernel encrypt."),
+    supported("ktls", "{ on | off }", "Lets the kernel encrypt where it can; Weir encrypts itself.", elsewhere),
     supported("no-alpn", "", "Offers no ALPN.", elsewhere),
     supported("no-ca-names", "", "Does not announce CA names to clients.", elsewhere),
     supported("npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", elsewhere),

@@ -212,7 +212,7 @@ mod tests {
             ("127.0.0.1:1 check track b/t", "unable to enable checks and tracking at the same time!"),
             ("127.0.0.1:1 agent-check", "server s does not have agent port. Agent check has been disabled."),
             ("127.0.0.1:1 check port", "'port' expects a port number as argument.."),
-            ("127.0.0.1:1 allow-0rtt", "'allow-0rtt' is not supported yet by Weir."),
+            ("127.0.0.1:1 renegotiate", "'renegotiate' is not supported yet by Weir."),
         ];
         for (words, expected) in rows {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn help_names_what_there_is() {
         let names: Vec<&str> = keywords().collect();
-        assert!(names.contains(&"weight") && names.contains(&"check") && !names.contains(&"allow-0rtt"));
+        assert!(names.contains(&"weight") && names.contains(&"allow-0rtt") && !names.contains(&"renegotiate"));
         assert!(DYNAMIC.iter().all(|name| rows(FAMILIES).any(|row| row.is(name)) || *name == "usesrc"), "{DYNAMIC:?}");
     }
 }

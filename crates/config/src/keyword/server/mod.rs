@@ -215,6 +215,14 @@ fn name_folder(context: &ProxyContext<'_>, line: &Line, draft: &mut ServerDraft)
 
 /// What the options of a line start from: what `from` says, or this.
 fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, by_itself: ServerDraft) -> ServerDraft {
+    let pairs = line.words.iter().skip(first).zip(line.words.iter().skip(first + 1));
+    let mut kernel = pairs.filter(|(name, value)| name.text == "ktls" && matches!(value.text.as_str(), "on" | "off"));
+    if let Some((word, _)) = kernel.next()
+        && !context.around.experimental.permits()
+    {
+        let why = "directive is experimental, must be allowed via a global 'expose-experimental-directives'.";
+        context.report.placed(word.span, format!("{head}'ktls' {why}"));
+    }
     let origins = origin::Written { own: context.draft, earlier: context.around.earlier };
     match origin::read(line, first, context.name(), &origins) {
         Ok(found) => found.unwrap_or(by_itself),

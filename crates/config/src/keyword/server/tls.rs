@@ -9,7 +9,7 @@ use crate::keyword::tls;
 pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "ssl", "", "Speaks TLS.", ssl),
     supported(Arity::None, "no-ssl", "", "Undoes an inherited \"ssl\".", ssl),
-    not_yet(Arity::None, "allow-0rtt", "", "Sends early data."),
+    supported(Arity::None, "allow-0rtt", "", "Sends early data.", allow_0rtt),
     supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
     supported(Arity::One, "ca-file", "<file>", "CA certificates that verify the server.", common),
     supported(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", common),
@@ -23,7 +23,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "force-tlsv11", "", "TLS 1.1 alone.", common),
     supported(Arity::None, "force-tlsv12", "", "TLS 1.2 alone.", common),
     supported(Arity::None, "force-tlsv13", "", "TLS 1.3 alone.", common),
-    not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
+    supported(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt where it can; Weir encrypts itself.", ktls),
     supported(Arity::None, "no-renegotiate", "", "Refuses renegotiation.", no_op),
     supported(Arity::None, "no-sni-auto", "", "Does not take the name from the Host field.", sni_auto),
     supported(Arity::None, "no-ssl-reuse", "", "Resumes no TLS sessions.", ssl_reuse),
@@ -63,6 +63,18 @@ fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>)
 fn ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
     context.draft.tls.ssl = keyword.text == "ssl";
     context.draft.tls.no_ssl = keyword.text == "no-ssl";
+}
+
+fn allow_0rtt(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.early_data = true;
+}
+
+/// Where the kernel does not encrypt, the process does: that is always so. That it is permitted is seen by the reader of the
+/// line.
+fn ktls(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Err((span, message)) = tls::kernel(keyword, value, true) {
+        context.error(span, message);
+    }
 }
 
 fn crt(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

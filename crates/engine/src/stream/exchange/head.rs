@@ -24,7 +24,7 @@ use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
 use crate::stream::websocket;
 use crate::stream::{metrics, tracking};
-use crate::stream_state::{Cause, Phase, StreamState};
+use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
 
 /// Heads that are read before other connections are served.
 const HEADS_IN_A_TURN: usize = 256;
@@ -117,8 +117,40 @@ impl Exchange<'_> {
         }
     }
 
+    /// The handshake of a connection whose request went out before is over, in one way or the other.
+    fn meet_handshake(&self, state: &mut StreamState) {
+        if state.attempts.early != EarlyRequest::Sent || state.attempts.server_tls.is_some() {
+            return;
+        }
+        let found = self.upstream.handshake_info();
+        let handshake = match found.filter(|found| found.failure.is_none()) {
+            Some(found) => metrics::Handshake::Made { resumed: found.resumed },
+            None => metrics::Handshake::Failed,
+        };
+        state.attempts.server_tls = found.cloned();
+        let proxy = self.session.proxy_at(self.terms.backend);
+        let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
+        if let Some(server) = servers.zip(state.server).and_then(|(servers, server)| servers.get(server)) {
+            metrics::server_handshake(&self.session.worker, proxy, server, handshake);
+        }
+    }
+
+    /// Whether a server wants a request after the handshake that has gone out before it. Where the client has not sent it
+    /// early itself, that is nothing to tell the client (RFC 8470, section 5.2).
+    fn is_too_early(&self, state: &mut StreamState, status: u16) -> bool {
+        let is = status == 425
+            && state.attempts.early == EarlyRequest::Sent
+            && !state.request.contains(b"early-data")
+            && self.retries(RetryOn::EARLY_DATA_REJECTED);
+        if is {
+            state.attempts.early = EarlyRequest::Refused;
+        }
+        is
+    }
+
     /// The server's link ended before its answer's head did.
     pub(super) fn server_gone(&self) -> Result<bool, End> {
+        self.meet_handshake(&mut self.state.borrow_mut());
         if self.upstream.is_refused() && self.may_begin_again() {
             return Err(End::Retry { bad_answer: true });
         }
@@ -233,6 +265,10 @@ impl Exchange<'_> {
     fn meet_answer(&mut self) -> Result<(), End> {
         let state = &mut *self.state.borrow_mut();
         let status = state.response.status();
+        self.meet_handshake(state);
+        if self.is_too_early(state, status) {
+            return Err(End::Retry { bad_answer: false });
+        }
         observing::answer(self.session, state, status);
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });

@@ -214,7 +214,7 @@ impl Exchange<'_> {
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
             // Of requests.
-            Wait::Hint(..) | Wait::Lookup(_) => Held::Over,
+            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake => Held::Over,
         }
     }
 

@@ -47,6 +47,7 @@ pub async fn wait(
             let large = session.generation().program.global.large_bufsize.filter(|_| *large);
             buffering::wait_until(session, client, state, deadline, (*least, large)).await
         }
+        Wait::Handshake => whole_handshake(session, client, state).await,
         Wait::Lookup(lookup) => {
             look_up(session, client, state, lookup).await;
             state.borrow_mut().timings.request = Some(rt::now());
@@ -74,6 +75,30 @@ pub async fn wait(
             Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
         }
     }
+}
+
+/// Waits for the end of the client's handshake, where that goes on: no longer than the client may take for it.
+async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<(), Failure> {
+    let Some(early) = session.tls().and_then(|tls| tls.early.clone()).filter(|early| early.is_pending()) else {
+        return Ok(());
+    };
+    let timeouts = &session.proxy().timeouts;
+    client.timer.arm(timeouts.client_hs.or(timeouts.client).map(|limit| rt::now() + limit));
+    let failure = |cause, status, page| Failure { outcome: Outcome::new(cause, Phase::Request), status, page };
+    let result = std::future::poll_fn(|cx| {
+        // A connection that carries one request is read by nothing else meanwhile.
+        if let Poll::Ready(Err(_)) = client.conn.poll_whole_handshake(cx) {
+            return Poll::Ready(Err(failure(Cause::Client, 400, false)));
+        }
+        match early.poll_over(cx) {
+            Poll::Ready(true) => Poll::Ready(Ok(())),
+            Poll::Ready(false) => Poll::Ready(Err(failure(Cause::Client, 400, false))),
+            Poll::Pending => client.timer.poll_expired(cx).map(|()| Err(failure(Cause::ClientTimeout, 408, true))),
+        }
+    });
+    let result = result.await;
+    state.borrow_mut().timings.request = Some(rt::now());
+    result
 }
 
 /// `do-resolve`: the variable is set where an address is found.

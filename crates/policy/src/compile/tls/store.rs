@@ -49,6 +49,16 @@ pub(crate) struct Store {
     pub(super) listeners: Vec<TlsListener>,
     /// Lines that are added at run time name what is there: no file is read.
     pub(super) is_running: bool,
+    /// Bytes of early data that a client may send: as many as a request may measure.
+    pub(super) early_data: u32,
+}
+
+impl Store {
+    /// An empty one, for buffers of that size and what of it is kept free.
+    pub(crate) fn for_buffers(bufsize: usize, maxrewrite: usize) -> Self {
+        let early_data = u32::try_from(bufsize.saturating_sub(maxrewrite)).unwrap_or(u32::MAX);
+        Self { early_data, ..Self::default() }
+    }
 }
 
 /// What lines that are added at run time may name, since no file is read then.

@@ -14,8 +14,7 @@ use std::time::Duration;
 pub(super) const TABLE: &[Row] = &[
     row("pause", pause),
     row("wait-for-body", wait_for_body),
-    // No connection is read before its handshakes are done.
-    row("wait-for-handshake", |_, _| Ok(Action::Nothing)),
+    row("wait-for-handshake", |_, _| Ok(Action::Wait(Wait::Handshake))),
     row("early-hint", early_hint),
 ];
 
@@ -26,6 +25,8 @@ pub enum Wait {
     Pause(Period),
     /// Its body.
     Body(BodyWait),
+    /// The client's TLS handshake to be over, where the request has come as early data.
+    Handshake,
     /// The address of a name to be found.
     Lookup(Box<NameLookup>),
     /// The client to take `103 Early Hints` with that field.

@@ -40,3 +40,21 @@ pub(super) fn generated(context: &mut GlobalContext<'_>, line: &Line) {
         context.spec.tls.generated_cache = Some(count);
     }
 }
+
+pub(super) fn connections(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(count) = number(context, line, "an integer argument.", "a positive numeric value.") {
+        context.spec.tls.max_connections = count;
+    }
+}
+
+pub(super) fn compression(context: &mut GlobalContext<'_>, line: &Line) {
+    let keyword = line.keyword();
+    if context.report.too_many(line, 2, keyword) {
+        return;
+    }
+    match line.text(1) {
+        "auto" => context.spec.tls.without_compression = false,
+        "off" => context.spec.tls.without_compression = true,
+        _ => context.report.alert(line.span(1), format!("'{keyword}' expects 'auto' or 'off'.")),
+    }
+}

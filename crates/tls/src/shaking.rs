@@ -1,0 +1,506 @@
+//! A handshake on its way: rustls is shown one record after the other, and what it has to say is collected. Early data is
+//! taken out of it, or put into it. Must never see a record that belongs after the handshake.
+
+use std::sync::Arc;
+
+use base::buffer::Buffer;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::kernel::KernelConnection;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
+use rustls::{ExtractedSecrets, HandshakeKind};
+
+use crate::details::listening;
+use crate::early::EarlyData;
+use crate::failure::Failure;
+use crate::faults::Fault;
+use crate::handshake_info::HandshakeInfo;
+use crate::limits::Limits;
+use crate::record::{self, HEADER, LARGEST, OVERHEAD};
+use crate::verify::OfClients;
+
+/// Bytes that a record of TLS 1.3 adds to its data: the header, the tag, and the type.
+const ADDED: usize = HEADER + 16 + 1;
+/// Bytes of a record with nothing but the message "EndOfEarlyData" (RFC 8446, section 4.5).
+const END_OF_EARLY_DATA: usize = ADDED + 4;
+
+/// Messages of a client that may take several records (RFC 8446, section 4.4.2, and RFC 8879).
+const CERTIFICATE: u8 = 11;
+const COMPRESSED_CERTIFICATE: u8 = 25;
+
+/// rustls' end of a connection.
+pub(crate) enum Peer {
+    Client(UnbufferedServerConnection),
+    Server(UnbufferedClientConnection),
+}
+
+/// A handshake.
+pub(crate) struct Shaking {
+    peer: Peer,
+    /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
+    seen: usize,
+    pub(crate) info: HandshakeInfo,
+    /// Who tells what was ignored of the client's certificate.
+    judge: Option<Arc<OfClients>>,
+    /// Whether the secrets of TLS 1.3 are kept.
+    with_secrets: bool,
+    pub(crate) limits: Limits,
+    early: Early,
+}
+
+/// Early data of a handshake.
+#[derive(Default)]
+struct Early {
+    phase: Phase,
+    /// From a client: what has come and was not read. To a server: what was sent.
+    bytes: Vec<u8>,
+    /// What the info show of it.
+    shown: Option<Arc<EarlyData>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It was announced by a client, or is to be sent to a server that has said before that it takes some.
+    Wanted,
+    /// From a client: some has come. To a server: it may be sent until the server answers.
+    Open,
+    /// The server has answered.
+    Answered,
+    /// The server has taken it.
+    Accepted,
+}
+
+/// What a handshake came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More has to come.
+    Part,
+    /// Early data goes on.
+    Early,
+    /// It is over.
+    Done,
+}
+
+/// What is left of a handshake that is over.
+pub(crate) struct Finished {
+    pub(crate) extracted: ExtractedSecrets,
+    pub(crate) secrets: Secrets,
+    pub(crate) info: HandshakeInfo,
+    /// Early data of a client that was not read.
+    pub(crate) received: Vec<u8>,
+    /// Early data that the server has not taken: it is to be sent again.
+    pub(crate) refused: Vec<u8>,
+}
+
+/// What knows the secrets behind.
+pub(crate) enum Secrets {
+    OfServer(KernelConnection<ServerConnectionData>),
+    OfClient(KernelConnection<ClientConnectionData>),
+}
+
+/// What one call of rustls came to.
+enum Step {
+    /// It is to be called again.
+    Again,
+    /// It wants more bytes.
+    Starved,
+    /// Early data may be sent.
+    Held,
+    /// The handshake is over.
+    Done,
+}
+
+/// What is said as soon as rustls lets it.
+enum Say<'a> {
+    Data(&'a [u8]),
+    Goodbye,
+}
+
+impl Shaking {
+    pub(crate) fn new(peer: Peer, info: HandshakeInfo, with_secrets: bool, limits: Limits) -> Self {
+        Self { peer, seen: 0, info, judge: None, with_secrets, limits, early: Early::default() }
+    }
+
+    /// The same, with what tells what was ignored of the client's certificate.
+    pub(crate) fn judged(self, judge: Option<Arc<OfClients>>) -> Self {
+        Self { judge, ..self }
+    }
+
+    /// The same, with early data: of a client that has announced some, or for a server, if that takes some.
+    pub(crate) fn wanting_early(mut self, wants: bool) -> Self {
+        if wants {
+            self.early.phase = Phase::Wanted;
+        }
+        self
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match &self.peer {
+            Peer::Client(peer) => peer.is_handshaking(),
+            Peer::Server(peer) => peer.is_handshaking(),
+        }
+    }
+
+    /// Whether bytes may be read from a client, or were sent to a server, before the handshake is over. A client that has
+    /// not agreed on a protocol waits for it (configuration manual, "allow-0rtt").
+    pub(crate) fn is_early(&self) -> bool {
+        match &self.peer {
+            Peer::Client(peer) => self.early.phase == Phase::Open && peer.alpn_protocol().is_some(),
+            Peer::Server(_) => matches!(self.early.phase, Phase::Open | Phase::Answered | Phase::Accepted),
+        }
+    }
+
+    /// Early data that has come and was not read.
+    pub(crate) fn received(&mut self) -> Option<&mut Vec<u8>> {
+        matches!(self.peer, Peer::Client(_)).then_some(&mut self.early.bytes)
+    }
+
+    /// What is known by the time of early data.
+    pub(crate) fn early_facts(&mut self) -> HandshakeInfo {
+        let mut info = self.info.clone();
+        if let Peer::Client(peer) = &self.peer {
+            note(peer, &mut info);
+            self.judge_peer(&mut info);
+            let shown = self.early.shown.get_or_insert_with(Arc::default);
+            info.early = Some(Arc::clone(shown));
+        }
+        info
+    }
+
+    fn judge_peer(&self, info: &mut HandshakeInfo) {
+        if let Some(judge) = &self.judge {
+            info.faults = ignored_faults(judge, &info.peer);
+        }
+    }
+
+    /// Calls rustls once. What it has to say is appended to `out`, and what is to be said where it lets that.
+    fn call(
+        &mut self,
+        input: &mut Buffer,
+        out: &mut Vec<u8>,
+        holds: bool,
+        say: &mut Option<Say<'_>>,
+    ) -> Result<Step, Failure> {
+        let shown = &mut input.data_mut()[..self.seen];
+        let begin = out.len();
+        let (peer, early) = (&mut self.peer, &mut self.early);
+        let ((discard, step), fault) = listening(&mut self.info.details, self.with_secrets, || match peer {
+            Peer::Client(peer) => server_step(peer.process_tls_records(shown), out, say, early),
+            Peer::Server(peer) => client_step(peer.process_tls_records(shown), out, say, holds),
+        });
+        self.info.faults.extend(fault);
+        let said = &out[begin.min(out.len())..];
+        if let Some(details) = &mut self.info.details {
+            details.note_record(said);
+        }
+        // Nothing else that a client says in answer to a server is as short.
+        if self.early.phase == Phase::Answered && said.len() == END_OF_EARLY_DATA && said[0] == 23 {
+            self.early.phase = Phase::Accepted;
+        }
+        input.consume(discard);
+        self.seen -= discard;
+        step
+    }
+
+    /// Whether a whole record has come that rustls has not seen.
+    fn unseen_record(&self, input: &Buffer) -> Result<Option<usize>, Failure> {
+        let unseen = &input.data()[self.seen..];
+        Ok(record::record_length(unseen)?.filter(|length| unseen.len() >= *length))
+    }
+
+    /// Gives rustls one record after the other, so that it never sees one that belongs behind the handshake.
+    pub(crate) fn advance(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Progress, Failure> {
+        if self.early.phase == Phase::Open && matches!(self.peer, Peer::Server(_)) {
+            // As long as the server says nothing, more may be sent early.
+            if self.unseen_record(input)?.is_none() {
+                return Ok(Progress::Early);
+            }
+            self.early.phase = Phase::Answered;
+        }
+        // The length of the record that rustls saw last, where it saw nothing else.
+        let mut alone = None;
+        loop {
+            let holds = self.early.phase == Phase::Wanted;
+            let result = self.call(input, out, holds, &mut None);
+            if matches!(result, Ok(Step::Starved | Step::Done)) && self.is_refused_record(input, alone.take()) {
+                input.consume(self.seen);
+                self.seen = 0;
+            }
+            match result {
+                Ok(Step::Again) => {}
+                Ok(Step::Held) => {
+                    self.early.phase = Phase::Open;
+                    return Ok(Progress::Early);
+                }
+                Ok(Step::Done) if !self.is_handshaking() => return Ok(Progress::Done),
+                Ok(Step::Done | Step::Starved) => match self.unseen_record(input)? {
+                    Some(length) => {
+                        if let Some(details) = &mut self.info.details {
+                            details.note_record(&input.data()[self.seen..][..length]);
+                        }
+                        alone = (self.seen == 0).then_some(length);
+                        self.seen += length;
+                    }
+                    None => return Ok(if self.is_early() { Progress::Early } else { Progress::Part }),
+                },
+                Err(failure) => {
+                    // rustls has an alert about it: one record. What that call comes to is known already.
+                    let _ = self.call(input, out, false, &mut None);
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Whether the record that rustls has seen alone, and not taken, is early data that this side refuses: rustls skips it each
+    /// time, and each time counts it. It takes other records at once, unless one begins a message that goes on in the next:
+    /// such a record was decrypted in its place.
+    fn is_refused_record(&self, input: &Buffer, alone: Option<usize>) -> bool {
+        if self.early.phase != Phase::Wanted || alone != Some(self.seen) || !matches!(self.peer, Peer::Client(_)) {
+            return false;
+        }
+        let record = &input.data()[..self.seen];
+        let (Some(23), Some(plain)) = (record.first(), record.get(HEADER..)) else { return false };
+        let begins_message = match plain {
+            [CERTIFICATE | COMPRESSED_CERTIFICATE, high, middle, low, ..] => {
+                let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+                length + 4 > plain.len() - (ADDED - HEADER)
+            }
+            _ => false,
+        };
+        !begins_message
+    }
+
+    /// Says something before the handshake is over. False: it cannot be said now.
+    fn say(&mut self, input: &mut Buffer, out: &mut Vec<u8>, say: Say<'_>) -> Result<bool, Failure> {
+        let mut say = Some(say);
+        let holds = self.early.phase == Phase::Open;
+        loop {
+            match self.call(input, out, holds, &mut say)? {
+                _ if say.is_none() => return Ok(true),
+                Step::Again => {}
+                Step::Held | Step::Starved | Step::Done => return Ok(false),
+            }
+        }
+    }
+
+    /// Appends one record with the first bytes of both pieces, no more than `most`: early data to a server, or what a client
+    /// gets before it has finished. Returns how many they are; 0: the end of the handshake is to come first.
+    pub(crate) fn send(
+        &mut self,
+        input: &mut Buffer,
+        pieces: [&[u8]; 2],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Failure> {
+        let most = most.clamp(1, LARGEST);
+        let first = pieces[0].len().min(most);
+        let second = pieces[1].len().min(most - first);
+        let bytes = [&pieces[0][..first], &pieces[1][..second]].concat();
+        match self.peer {
+            Peer::Client(_) if self.is_early() => {
+                let said = self.say(input, out, Say::Data(&bytes))?;
+                Ok(if said { bytes.len() } else { 0 })
+            }
+            Peer::Server(_) if self.early.phase == Phase::Open => {
+                let begin = out.len();
+                self.say(input, out, Say::Data(&bytes))?;
+                // The server may take less than that.
+                let taken = (out.len() - begin).saturating_sub(ADDED);
+                self.early.bytes.extend_from_slice(&bytes[..taken]);
+                Ok(taken)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Says to a client that nothing more is sent.
+    pub(crate) fn close(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
+        if self.is_early() && matches!(self.peer, Peer::Client(_)) {
+            // A client that does not get to hear it sees the end of the connection.
+            let _ = self.say(input, out, Say::Goodbye);
+        }
+    }
+
+    /// What is known of a handshake that has failed.
+    pub(crate) fn failed(&mut self, failure: Failure) -> HandshakeInfo {
+        let mut info = std::mem::take(&mut self.info);
+        match &self.peer {
+            Peer::Client(peer) => note(peer, &mut info),
+            Peer::Server(peer) => note(peer, &mut info),
+        }
+        info.failure = Some(Box::new(failure));
+        info
+    }
+
+    /// The handshake is over.
+    pub(crate) fn finish(mut self) -> Result<Finished, Failure> {
+        let mut info = std::mem::take(&mut self.info);
+        let Early { phase, bytes, shown } = std::mem::take(&mut self.early);
+        let judge = self.judge.take();
+        let is_client = matches!(self.peer, Peer::Client(_));
+        let (extracted, secrets) = match self.peer {
+            Peer::Client(peer) => {
+                note(&peer, &mut info);
+                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
+                (extracted, Secrets::OfServer(kernel))
+            }
+            Peer::Server(peer) => {
+                note(&peer, &mut info);
+                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
+                (extracted, Secrets::OfClient(kernel))
+            }
+        };
+        if let Some(judge) = judge {
+            info.faults = ignored_faults(&judge, &info.peer);
+        }
+        let (mut received, mut refused) = (Vec::new(), Vec::new());
+        if is_client {
+            // Early data that nothing has seen before the end of the handshake is data as any other.
+            info.early = match (phase, shown) {
+                (Phase::Open, None) => Some(Arc::new(EarlyData::over())),
+                (_, shown) => shown,
+            };
+            received = bytes;
+        } else if !bytes.is_empty() {
+            info.early = Some(Arc::new(EarlyData::over()));
+            if phase != Phase::Accepted {
+                refused = bytes;
+            }
+        }
+        Ok(Finished { extracted, secrets, info, received, refused })
+    }
+}
+
+/// What is wrong with a client's certificate: judged once more, since a resumed session has only the certificate.
+fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
+    let mut certificates = peer.iter().map(|one| CertificateDer::from(&**one));
+    let Some(own) = certificates.next() else { return Vec::new() };
+    let behind: Vec<_> = certificates.collect();
+    judge.judge(&own, &behind, UnixTime::now()).unwrap_or_default()
+}
+
+/// Writes down what the handshake has found.
+fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
+    info.version = common.protocol_version();
+    info.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
+    info.group = common.negotiated_key_exchange_group().map(|group| group.name());
+    info.alpn = common.alpn_protocol().map(Into::into);
+    info.resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+    info.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
+}
+
+/// Appends what `write` puts into memory that is large enough for `length` bytes of data in one record.
+fn append<E>(
+    out: &mut Vec<u8>,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+) -> Result<(), Failure> {
+    let begin = out.len();
+    out.resize(begin + length + OVERHEAD, 0);
+    let written = write(&mut out[begin..]);
+    out.truncate(begin + written.as_ref().copied().unwrap_or_default());
+    written.map(drop).map_err(|_| Failure::Keys)
+}
+
+fn traffic<Data>(traffic: &mut WriteTraffic<'_, Data>, say: &Say<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    match say {
+        Say::Data(bytes) => append::<EncryptError>(out, bytes.len(), |out| traffic.encrypt(bytes, out)),
+        Say::Goodbye => append::<EncryptError>(out, 2, |out| traffic.queue_close_notify(out)),
+    }
+}
+
+type Status<'c, 'i, Data> = UnbufferedStatus<'c, 'i, Data>;
+
+/// Handles one state of the side that clients connect to. Returns how many bytes it is done with.
+fn server_step(
+    status: Status<'_, '_, ServerConnectionData>,
+    out: &mut Vec<u8>,
+    say: &mut Option<Say<'_>>,
+    early: &mut Early,
+) -> (usize, Result<Step, Failure>) {
+    let UnbufferedStatus { discard, state } = status;
+    match state {
+        Ok(ConnectionState::ReadEarlyData(mut data)) => {
+            early.phase = Phase::Open;
+            let mut step = Ok(Step::Again);
+            // No more of it comes than the settings say.
+            while let Some(record) = data.next_record() {
+                match record {
+                    Ok(record) => early.bytes.extend_from_slice(record.payload),
+                    Err(error) => step = Err(error.into()),
+                }
+            }
+            (discard, step)
+        }
+        state => step(UnbufferedStatus { discard, state }, out, say),
+    }
+}
+
+/// Handles one state of the side that connects to servers. With `holds` it stops where early data may be sent.
+fn client_step(
+    status: Status<'_, '_, ClientConnectionData>,
+    out: &mut Vec<u8>,
+    say: &mut Option<Say<'_>>,
+    holds: bool,
+) -> (usize, Result<Step, Failure>) {
+    let UnbufferedStatus { discard, state } = status;
+    match state {
+        Ok(ConnectionState::TransmitTlsData(mut data)) if holds => {
+            let Some(mut early) = data.may_encrypt_early_data() else {
+                data.done();
+                return (discard, Ok(Step::Again));
+            };
+            let said = match say.take() {
+                Some(Say::Data(bytes)) => append(out, bytes.len(), |out| early.encrypt(bytes, out)),
+                _ => Ok(()),
+            };
+            (discard, said.map(|()| Step::Held))
+        }
+        state => step(UnbufferedStatus { discard, state }, out, say),
+    }
+}
+
+/// Handles one state that both sides have. Returns how many bytes it is done with.
+fn step<Data>(
+    status: Status<'_, '_, Data>,
+    out: &mut Vec<u8>,
+    say: &mut Option<Say<'_>>,
+) -> (usize, Result<Step, Failure>) {
+    let UnbufferedStatus { discard, state } = status;
+    let step = match state {
+        Err(error) => Err(error.into()),
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            let begin = out.len();
+            let mut written = data.encode(&mut []);
+            if let Err(EncodeError::InsufficientSize(needed)) = &written {
+                out.resize(begin + needed.required_size, 0);
+                written = data.encode(&mut out[begin..]);
+            }
+            match written {
+                Ok(length) => {
+                    out.truncate(begin + length);
+                    Ok(Step::Again)
+                }
+                Err(_) => Err(Failure::Message),
+            }
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Ok(Step::Again)
+        }
+        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
+        Ok(ConnectionState::WriteTraffic(mut writer)) => match say.take() {
+            Some(say) => traffic(&mut writer, &say, out).map(|()| Step::Done),
+            None => Ok(Step::Done),
+        },
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Err(Failure::Alert(0)),
+        // Records of data are never shown to it.
+        Ok(_) => Err(Failure::Message),
+    };
+    (discard, step)
+}
