@@ -31,7 +31,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("LINUX_CAP", true),
     ("LINUX_SPLICE", true),
     ("LINUX_TPROXY", true),
-    ("LUA", false),
+    ("LUA", true),
     ("MATH", false),
     ("MEMORY_PROFILING", false),
     ("NETFILTER", true),

@@ -22,6 +22,7 @@ pub mod peering;
 pub mod probes;
 pub mod resolve;
 mod reversing;
+pub mod script;
 pub mod service;
 pub mod session;
 pub mod sockets;

@@ -14,6 +14,7 @@ use live::Counts;
 use live::persistence::{Persistence, Returned};
 use live::table::Tracking;
 use policy::rule::StickStore;
+use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -145,6 +146,8 @@ pub struct StreamState {
     pub filters: Option<Filters>,
     /// Variables of its transaction, request and response.
     pub variables: RefCell<Store>,
+    /// What scripts keep for it.
+    pub kept_by_scripts: Cell<Option<Box<dyn Any>>>,
     /// How it ended.
     pub outcome: Outcome,
     /// It is the first request of its connection.
@@ -391,6 +394,7 @@ impl StreamState {
         self.waiting_rule.set(None);
         self.tracking.get_mut().clear();
         self.ends.take();
+        self.kept_by_scripts.take();
         self.spent.clear();
         self.spent_on_log.clear();
     }
@@ -412,6 +416,7 @@ impl StreamState {
             captures,
             filters,
             variables,
+            kept_by_scripts,
             outcome,
             first,
             server_status,
@@ -444,7 +449,7 @@ impl StreamState {
         } = self;
         // By name, so that a new one is not missed: what rules have noted.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
-        let _ = (ends, spent, spent_on_log);
+        let _ = (ends, spent, spent_on_log, kept_by_scripts);
         request.clear();
         response.clear();
         (*filters, *task, *inspected) = (None, None, false);

@@ -11,6 +11,7 @@ use crate::processors;
 use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
 use crate::saved_state::SavedStates;
+use crate::scripts;
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use config::environment::Environment;
@@ -19,8 +20,10 @@ use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use control::saved_state::SavedServer;
+use engine::service::registry::Services;
 use live::Live;
 use live::counters::Kept;
+use lua::Scripts;
 use policy::Limits;
 use policy::processors::Plan;
 use policy::program::Program;
@@ -46,6 +49,10 @@ pub struct Prepared {
     pub saved: Vec<SavedServer>,
     /// The counts to begin with.
     pub counts: Vec<Kept>,
+    /// What answers inside the process.
+    pub services: Services,
+    /// The scripts.
+    pub scripts: Scripts,
 }
 
 /// `-C`.
@@ -74,6 +81,8 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
     if found.iter().any(Diagnostic::is_alert) {
         // It will not be served. Rules, names of hosts and accounts are looked at all the same: everything is told at once.
         let mut resolver = resolver(&loaded.sources, &loaded.environment, settings);
+        // What scripts register may be named; they run no further.
+        let _ = scripts::load(&loaded.spec, &mut resolver.services, &mut found);
         let mut spec = loaded.spec.clone();
         if settings.ignore_unresolved {
             disable_unresolved(&mut spec, &mut resolver);
@@ -119,6 +128,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
     let threads = processors::settle(&mut spec.global, messages);
+    let scripts = scripts::load(&spec, &mut resolver.services, &mut found);
     let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         for server in disable_unresolved(&mut spec, &mut resolver) {
@@ -146,7 +156,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts })
+    let services = resolver.services;
+    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts })
 }
 
 /// What the command line changes in what was written.

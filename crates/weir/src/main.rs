@@ -26,6 +26,7 @@ mod report;
 mod resolve;
 mod rights;
 mod saved_state;
+mod scripts;
 mod serve;
 mod takeover;
 mod tool;

@@ -91,7 +91,19 @@ fn launch(
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
     let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
-    let Prepared { mut program, spec, sources: _, mut environment, threads, rights, live, saved, counts } = prepared;
+    let Prepared {
+        mut program,
+        spec,
+        sources: _,
+        mut environment,
+        threads,
+        rights,
+        live,
+        saved,
+        counts,
+        services,
+        scripts,
+    } = prepared;
     let folder = acme::prepare(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
@@ -119,6 +131,8 @@ fn launch(
         live,
         saved,
         counts,
+        services,
+        scripts,
         written: spec,
         sockets,
         runtime,

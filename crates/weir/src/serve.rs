@@ -14,10 +14,12 @@ use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
 use engine::service::log::{Problem, RelaySocket, Targets};
+use engine::service::registry::Services;
 use engine::sockets::Sockets;
 use engine::worker::Process;
 use live::Live;
 use live::counters::Kept;
+use lua::Scripts;
 use policy::program::Program;
 use rt::process::StarterWaits;
 use rt::{Folder, WorkerId};
@@ -43,6 +45,10 @@ pub struct Service {
     pub saved: Vec<SavedServer>,
     /// The counts to begin with.
     pub counts: Vec<Kept>,
+    /// What answers inside the process.
+    pub services: Services,
+    /// The scripts.
+    pub scripts: Scripts,
     /// What that was made of.
     pub written: Spec,
     /// Where.
@@ -93,7 +99,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let targets = open_targets(&generation, &live, messages)?;
     let mut shared = Process::new(generation, live, Arc::new(targets), workers);
     shared.host = service.host;
-    shared.services = control::services::built_in();
+    shared.services = service.services;
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);
@@ -108,6 +114,11 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         runtime.iter().map(|one| &one.socket),
         peers.iter().map(|one| &one.socket),
     ));
+    let mut scripts = service.scripts;
+    if let Err(why) = scripts.initialize(&shared) {
+        messages.alert(&why);
+        return Err(Refused);
+    }
     if service.succeeds {
         shared.exchange.expect_predecessor();
     }
@@ -122,6 +133,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let start = Start { sockets: Mutex::new(Some((workers, sockets.into()))), first, relays, peers };
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), service.ends_gently));
     let of_workers = Arc::clone(&life);
+    let scripts = Arc::new(scripts);
     let main: rt::Main = Arc::new(move |worker| {
         let sockets = start.sockets();
         let (runtime, starter, master) =
@@ -129,6 +141,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         let relays = start.relays(worker);
         let peers = start.peers(worker);
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
+        let scripts = Arc::clone(&scripts);
         if let Some(companion) = &service.companion {
             companion(worker);
         }
@@ -136,6 +149,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
             engine::serve(shared, sockets).await;
             engine::service::log::start_relays(relays);
             control::peers::start(peers);
+            scripts.start_tasks();
             control::runtime::process::start(runtime);
             if worker == 0 {
                 life.live(starter, master).await;

@@ -4,7 +4,7 @@ use crate::document::Word;
 
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
-    LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
+    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
     TokensSpec, UnixBindSpec,
 };
 
@@ -85,6 +85,8 @@ pub struct GlobalSpec {
     pub variables: Vec<SetVariableSpec>,
     /// The internal HTTP client.
     pub http_client: HttpClientSpec,
+    /// Lua.
+    pub lua: LuaSpec,
     /// What holds for HTTP everywhere.
     pub http: GlobalHttpSpec,
     /// The `tune.*` keywords that have an effect.

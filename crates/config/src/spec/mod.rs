@@ -20,6 +20,7 @@ mod limits;
 mod listening;
 mod log;
 mod log_forward;
+mod lua;
 mod machine;
 mod mail;
 mod peers;
@@ -76,6 +77,7 @@ pub use log::{
     LogTargetSpec, SyslogFormat,
 };
 pub use log_forward::{LogForwardSpec, LogHost};
+pub use lua::{LuaLibraries, LuaPathSpec, LuaScriptSpec, LuaSpec, LuaStderr};
 pub use machine::MachineSpec;
 pub use mail::{EmailAlertSpec, MailersSpec};
 pub use peers::{PeerSpec, PeerTableSpec, PeersSpec};

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use conn::service::Service;
 use policy::registry::Registry;
 
+use crate::script::{Action, ActionFactory};
 use crate::session::Session;
+use crate::worker::SharedStreamState;
 
 /// Makes the service that answers one request, on the worker of the request.
-pub type Factory = Arc<dyn Fn(&Session) -> Box<dyn Service> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&Session, &SharedStreamState) -> Box<dyn Service> + Send + Sync>;
 
 /// A request for the statistics page of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,7 @@ pub type PageFactory = Arc<dyn Fn(&Session, PageRequest) -> Box<dyn Service> + S
 pub struct Services {
     registry: Registry,
     factories: Vec<Factory>,
+    actions: Vec<ActionFactory>,
     page: Option<PageFactory>,
 }
 
@@ -48,9 +51,25 @@ impl Services {
         &self.registry.services
     }
 
-    /// What the compiler may refer to: the services, and no rows.
+    /// What the compiler may refer to.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The same, for rows that are added.
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// Adds what runs an action of a script, and returns the number by which a rule refers to it.
+    pub fn add_action(&mut self, factory: ActionFactory) -> usize {
+        self.actions.push(factory);
+        self.actions.len() - 1
+    }
+
+    /// Begins a run of the action of that number.
+    pub(crate) fn begin_action(&self, number: usize, arguments: &Arc<[Box<str>]>) -> Option<Box<dyn Action>> {
+        self.actions.get(number).map(|factory| factory(Arc::clone(arguments)))
     }
 
     /// Sets what answers requests for statistics pages.
@@ -64,7 +83,12 @@ impl Services {
     }
 
     /// The service of that number for one request.
-    pub(crate) fn start(&self, number: usize, session: &Session) -> Option<Box<dyn Service>> {
-        self.factories.get(number).map(|factory| factory(session))
+    pub(crate) fn start(
+        &self,
+        number: usize,
+        session: &Session,
+        state: &SharedStreamState,
+    ) -> Option<Box<dyn Service>> {
+        self.factories.get(number).map(|factory| factory(session, state))
     }
 }

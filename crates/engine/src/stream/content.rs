@@ -17,6 +17,7 @@ use policy::rule::{Final, NameLookup, Rule};
 use wire::http::Framing;
 
 use crate::resolve;
+use crate::script::{self, Action, StreamAccess};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
@@ -140,6 +141,8 @@ struct Inspection<'s> {
     progress: Progress,
     /// What is looked up at the moment.
     asked: Option<Asked<'s>>,
+    /// The action of a script that runs.
+    script: Option<Box<dyn Action>>,
 }
 
 /// What rules make of what is there.
@@ -162,14 +165,24 @@ struct Asked<'s> {
 
 impl<'s> Inspection<'s> {
     fn new(session: &'s Session, state: &'s SharedStreamState, rules: &'s [Rule]) -> Self {
-        Self { session, state, rules, progress: Progress::default(), asked: None }
+        Self { session, state, rules, progress: Progress::default(), asked: None, script: None }
     }
 
     /// Goes on with what is there.
     fn decide(&mut self, cx: &mut Context<'_>, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
-            let known = self.state.borrow();
             let bytes = Bytes::new(data, complete);
+            if let Some(action) = &mut self.script {
+                let access = StreamAccess::of_bytes(self.session, self.state, Direction::Request, bytes);
+                let Poll::Ready(verdict) = action.poll(cx, &access) else { return Decision::Open };
+                self.script = None;
+                match script::judge(&verdict, Direction::Request) {
+                    Ok(true) => {}
+                    Ok(false) => return Decision::Made(None),
+                    Err(ended) => return Decision::Made(Some(ended)),
+                }
+            }
+            let known = self.state.borrow();
             let view = EvalContext { bytes, ..EvalContext::request(self.session, &known) };
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
@@ -189,6 +202,10 @@ impl<'s> Inspection<'s> {
                     cx.waker().wake_by_ref();
                     return Decision::Later;
                 }
+                Content::Runs(call) => {
+                    let services = &self.session.worker.process.services;
+                    self.script = services.begin_action(call.number, &call.arguments);
+                }
                 Content::Asks(lookup) => {
                     let name = view.lend(|context| lookup.name(context));
                     let worker = &self.session.worker;
@@ -204,6 +221,7 @@ impl<'s> Inspection<'s> {
     /// Ready when the delay is over.
     fn poll_time(&self, cx: &mut Context<'_>, timer: &mut rt::Timer, wait: &Wait) -> Result<Poll<()>, Outcome> {
         match &self.asked {
+            _ if self.script.is_some() => Ok(Poll::Pending),
             Some(asked) if asked.known => Ok(Poll::Pending),
             _ => wait.poll_time(cx, timer, None),
         }
@@ -237,6 +255,7 @@ pub async fn response(
     let delay = proxy.rules.response_delay.unwrap_or_default();
     let mut wait = Wait { deadline: begun + delay, most, ended: false };
     let (mut input, mut progress) = (Buffer::empty(), Progress::default());
+    let mut running: Option<Box<dyn Action>> = None;
     let Ends { client, server, timer } = ends;
     let ended = std::future::poll_fn(|cx| {
         loop {
@@ -250,6 +269,16 @@ pub async fn response(
             }
             let more = wait.receive(cx, server, &mut input);
             let bytes = Bytes::new(input.data(), wait.is_over());
+            if let Some(action) = &mut running {
+                let access = StreamAccess::of_bytes(session, state, Direction::Response, bytes);
+                let Poll::Ready(verdict) = action.poll(cx, &access) else { return Poll::Pending };
+                running = None;
+                match script::judge(&verdict, Direction::Response) {
+                    Ok(true) => {}
+                    Ok(false) => return Poll::Ready(Ok(None)),
+                    Err(ended) => return Poll::Ready(Ok(Some(ended))),
+                }
+            }
             let known = state.borrow();
             let view = EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, &known) };
             match run_content(&view, &proxy.rules.response_content, &mut progress) {
@@ -258,6 +287,10 @@ pub async fn response(
                 Content::Yields => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
+                }
+                Content::Runs(call) => {
+                    running = session.worker.process.services.begin_action(call.number, &call.arguments);
+                    continue;
                 }
                 // Names are asked for on behalf of requests alone.
                 Content::Undecided | Content::Asks(_) => {}

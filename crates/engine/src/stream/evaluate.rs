@@ -1,5 +1,6 @@
 //! What expressions may see of a stream, lent for one evaluation. Must never change a fact.
 
+use std::any::Any;
 use std::cell::{Cell, Ref};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -275,6 +276,10 @@ impl Probes for StreamProbes<'_, '_> {
 
     fn tell(&self, sink: Sink, line: &[u8]) {
         self.0.session.worker.process.log_targets.tell(sink, line);
+    }
+
+    fn kept_by_scripts(&self) -> Option<&Cell<Option<Box<dyn Any>>>> {
+        self.0.has_stream.then_some(&self.0.state.kept_by_scripts)
     }
 
     fn is_local(&self, address: IpAddr) -> Option<bool> {

@@ -18,6 +18,7 @@ use conn::flow::{FlowError, Moved, Step};
 use conn::h1::{Limits, Violation};
 use conn::upstream::Upstream;
 
+use crate::script::Action;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
@@ -153,6 +154,8 @@ pub struct Exchange<'a> {
     inspecting: Option<Moment>,
     /// How far those have come.
     inspected: Progress,
+    /// The action of a script that looks at what the answer begins with.
+    running: Option<Box<dyn Action>>,
     /// A rule makes the answer wait.
     paused_rules: Option<Box<response_rules::PausedRules>>,
     /// A second attempt runs beside this one.
@@ -220,6 +223,7 @@ impl<'a> Exchange<'a> {
             down_step: Step::Exhausted,
             inspecting: None,
             inspected: Progress::default(),
+            running: None,
             paused_rules: None,
             race: None,
             unparsed: false,

@@ -23,7 +23,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamSt
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
     let (shown, ruled) = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
-    let started = Started { service: shared.services.start(number, session), shown, ruled };
+    let started = Started { service: shared.services.start(number, session, &state), shown, ruled };
     stream(session, client, state, started, body).await;
 }
 

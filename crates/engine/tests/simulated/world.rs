@@ -22,7 +22,7 @@ use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::service::registry::{Factory, Services};
 use engine::session::Session;
-use engine::worker::Process;
+use engine::worker::{Process, SharedStreamState};
 use live::Live;
 use live::table::Cursor;
 use policy::program::{BindAddress, Program};
@@ -144,7 +144,7 @@ impl Worlds {
         ruled: bool,
         factory: impl Fn(&Session) -> Box<dyn conn::service::Service> + Send + Sync + 'static,
     ) -> Worlds {
-        self.services.push((name, ruled, Arc::new(factory)));
+        self.services.push((name, ruled, Arc::new(move |session: &Session, _: &SharedStreamState| factory(session))));
         self
     }
 

@@ -25,7 +25,7 @@ pub const TABLE: &[Converter] = &[
         Signature::new(0, &[Kind::Int, Kind::Str]),
         SHOWN,
         "A date of HTTP, after an offset in the unit that it is in: s, ms or us.",
-        http_date,
+        to_http_date,
     )
     .checked(check_http_date),
     Converter::new("ltime", FORMAT, SHOWN, "Seconds since the epoch in a format of local time.", |c, v, a| {
@@ -83,7 +83,7 @@ fn check_http_date(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), St
     Ok(())
 }
 
-fn http_date<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+fn to_http_date<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let number = value.integer()?.wrapping_add(arguments.int(0).unwrap_or(0));
     let in_second = arguments.int(1).unwrap_or(1);
     let seconds = number.div_euclid(in_second) & MOST_SECONDS;
@@ -102,14 +102,18 @@ fn http_date<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argumen
 }
 
 fn date<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    let text = value.bytes()?;
-    imf_date(text).or_else(|| rfc850_date(text)).or_else(|| asctime_date(text)).map(Value::Int)
+    http_date(value.bytes()?).map(Value::Int)
+}
+
+/// Seconds since 1970 of a date in any of the three forms (RFC 9110, section 5.6.7); `None`: it is in none of them.
+pub fn http_date(text: &[u8]) -> Option<i64> {
+    imf_date(text).or_else(|| rfc850_date(text)).or_else(|| asctime_date(text))
 }
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT".
-fn imf_date(text: &[u8]) -> Option<i64> {
+pub fn imf_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, true)?.strip_prefix(b", ")?;
     let (day, rest) = digits(rest, 2)?;
     let (month, rest) = month(rest.strip_prefix(b" ")?)?;
@@ -119,7 +123,7 @@ fn imf_date(text: &[u8]) -> Option<i64> {
 }
 
 /// "Sunday, 06-Nov-94 08:49:37 GMT": years from 70 on are of the last century.
-fn rfc850_date(text: &[u8]) -> Option<i64> {
+pub fn rfc850_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, false)?.strip_prefix(b", ")?;
     let (day, rest) = digits(rest, 2)?;
     let (month, rest) = month(rest.strip_prefix(b"-")?)?;
@@ -130,7 +134,7 @@ fn rfc850_date(text: &[u8]) -> Option<i64> {
 }
 
 /// "Sun Nov  6 08:49:37 1994".
-fn asctime_date(text: &[u8]) -> Option<i64> {
+pub fn asctime_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, true)?.strip_prefix(b" ")?;
     let (month, rest) = month(rest)?;
     let rest = rest.strip_prefix(b" ")?;

@@ -7,7 +7,7 @@ mod arithmetic;
 mod base64;
 mod bytes;
 mod cipher;
-mod date;
+pub mod date;
 mod debug;
 mod digest;
 mod fix;

@@ -29,7 +29,7 @@ pub use index::{PatternIndex, Texts};
 pub(crate) use integer::{Notation, written as written_range};
 pub use list::{ListName, lines};
 pub use method::Method;
-pub(crate) use network::Network;
+pub use network::Network;
 pub use object::{Content, Found, List, Lists, Lookup, Place, Registry, Use, View};
 pub use regex::{Places, Regex, Search};
 pub use set::{Hit, PatternSet};

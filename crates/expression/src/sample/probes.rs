@@ -4,7 +4,8 @@
 use super::{ConnectionError, Counted, TrackedEntry, Value};
 use crate::record::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
-use std::cell::Ref;
+use std::any::Any;
+use std::cell::{Cell, Ref};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,11 @@ pub trait Probes {
 
     /// How much of the last turn was work, in percent.
     fn usage(&self, _of: UsageOf) -> Option<u32> {
+        None
+    }
+
+    /// Where scripts keep what they want to know of the stream later; `None` where there is none.
+    fn kept_by_scripts(&self) -> Option<&Cell<Option<Box<dyn Any>>>> {
         None
     }
 

@@ -281,11 +281,7 @@ impl Compiler<'_> {
     fn unknown_action(&mut self, rule: &RuleSpec, written: &ProxySpec, names: &SpecNames<'_>) {
         let Some(word) = rule.line.words.first() else { return };
         let name = word.text.split('(').next().unwrap_or_default();
-        let (mut message, hint) = config::keyword::rule::unknown(rule.set, &word.text, &written.name.value);
-        if name.starts_with("lua.") {
-            let set = RULE_SETS.iter().find(|row| row.0 == rule.set).map_or("", |row| row.1);
-            message = format!("'{set} {name}' is not supported yet by Weir (in {}).", owner(written));
-        }
+        let (message, hint) = config::keyword::rule::unknown(rule.set, &word.text, &written.name.value);
         let known = nearest(name, names.registry().action_names(rule.set));
         let hint = known.map(|known| format!("did you mean '{known}'?")).or(hint);
         self.alert_with_hint(word.span, Form::Parsing, message, hint);

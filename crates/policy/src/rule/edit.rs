@@ -1,6 +1,10 @@
 //! Changes of a message's head: header fields, the start line. Must never change a head that it was not given, nor decide
 //! whether to.
 
+mod change;
+
+pub use change::Change;
+
 use super::binary::{Reader, Truncated};
 use super::normalize::{Malformed, Normalizer};
 use expression::Expression;
@@ -161,24 +165,12 @@ impl Edit {
             Self::AddHeader(name, _) => append(head, name, text, room),
             Self::SetHeader(name, _) => set(head, name, text, room),
             Self::DeleteHeader(wanted) => Ok(wanted.delete(head, steps)?),
-            Self::ReplaceHeader(name, replacement) => replace(head, name, room, |value, out| {
-                if !replacement.replace(value, (text, steps), out)? {
-                    out.extend_from_slice(value);
-                }
-                Ok(())
-            }),
-            Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
-                for (index, part) in split(value).enumerate() {
-                    if index > 0 {
-                        out.extend_from_slice(b",");
-                    }
-                    // A value that is replaced takes the blanks around it away; others stay as they are.
-                    if !replacement.replace(part.trim_ascii(), (text, steps), out)? {
-                        out.extend_from_slice(part);
-                    }
-                }
-                Ok(())
-            }),
+            Self::ReplaceHeader(name, replacement) => {
+                replace(head, name, room, |value, out| each_replaced(&replacement.regex, value, (text, steps), out))
+            }
+            Self::ReplaceValue(name, replacement) => {
+                replace(head, name, room, |value, out| split_replaced(&replacement.regex, value, (text, steps), out))
+            }
             Self::SetMethod(_) => {
                 check(head, head.method().len(), text.len(), room)?;
                 head.set_method(text);
@@ -269,16 +261,47 @@ impl Replacement {
         Ok(out)
     }
 
-    /// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
-    fn replace(&self, value: &[u8], (text, steps): (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
-        let mut places = Places::default();
-        let mut search = self.regex.search(&mut places, value, (steps, true))?;
-        let found = search.next(0)?.is_some();
-        if found {
-            expand(&search, value, text, &mut |bytes| out.extend_from_slice(bytes));
-        }
-        Ok(found)
+    fn replace(&self, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
+        replace_first(&self.regex, value, text, out)
     }
+}
+
+/// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
+fn replace_first(
+    regex: &Regex,
+    value: &[u8],
+    (text, steps): (&[u8], &Steps),
+    out: &mut Bounded<'_>,
+) -> Result<bool, Exhausted> {
+    let mut places = Places::default();
+    let mut search = regex.search(&mut places, value, (steps, true))?;
+    let found = search.next(0)?.is_some();
+    if found {
+        expand(&search, value, text, &mut |bytes| out.extend_from_slice(bytes));
+    }
+    Ok(found)
+}
+
+/// Appends the value with the first match replaced, or as it is.
+fn each_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
+    if !replace_first(regex, value, text, out)? {
+        out.extend_from_slice(value);
+    }
+    Ok(())
+}
+
+/// The same for each part of the value between commas.
+fn split_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
+    for (index, part) in split(value).enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b",");
+        }
+        // A value that is replaced takes the blanks around it away; others stay as they are.
+        if !replace_first(regex, part.trim_ascii(), text, out)? {
+            out.extend_from_slice(part);
+        }
+    }
+    Ok(())
 }
 
 /// A text that is given up once it is longer than any head may be: each of its groups may be as long as the value.

@@ -14,12 +14,12 @@ mod switch;
 
 pub use action::{
     Action, Answer, BandwidthChange, Body, BodyWait, End, Expected, Final, ListChange, ListVerb, NameLookup, Number,
-    Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, StickChange, Text, TimeoutKind,
-    Track, Wait, integer, rows,
+    Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, ScriptCall, StickChange, Text,
+    TimeoutKind, Track, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;
-pub use edit::{Edit, Replacement, Unfit};
+pub use edit::{Change, Edit, Replacement, Unfit};
 pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, RuleNames, Words};

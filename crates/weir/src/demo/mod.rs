@@ -64,6 +64,8 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         live: None,
         saved: Vec::new(),
         counts: Vec::new(),
+        services: prepared.services,
+        scripts: prepared.scripts,
         written: prepared.spec,
         program,
         sockets: sockets.proxies,

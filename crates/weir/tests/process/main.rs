@@ -21,6 +21,7 @@ mod external;
 mod grpc;
 mod handover;
 mod http2_peers;
+mod lua;
 mod manual;
 mod master;
 mod memory;

@@ -227,6 +227,11 @@ fn poll<T>(what: &str, attempt: impl Fn() -> Option<T>) -> T {
 
 /// Sends a request and reads one answer whose length is announced: status and body.
 pub fn exchange(stream: &mut TcpStream, request: &str) -> (u16, String) {
+    exchange_on(stream, request)
+}
+
+/// The same on a stream of any kind.
+pub fn exchange_on(stream: &mut (impl Read + Write), request: &str) -> (u16, String) {
     stream.write_all(request.as_bytes()).expect("sent");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -53,3 +53,13 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
         call.answer.push("]\n");
     }
 }
+
+/// The same names and values for a script on this worker; tasks and buffers are those of this worker alone.
+pub fn information() -> Vec<(String, String)> {
+    let Some(worker) = rt::local::<Worker>() else { return Vec::new() };
+    let here = [look(&worker)];
+    let generation = worker.generation();
+    let info = ProcessInfo::gather((&worker, &generation.program), &here, false);
+    let rows = ROWS.iter().map(|row| (row.field.name, (row.value)(&info)));
+    rows.filter(|(_, value)| *value != Value::None).map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}

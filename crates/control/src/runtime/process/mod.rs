@@ -43,6 +43,8 @@ use live::counters::Count;
 use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket};
 
+pub use info::information;
+
 use super::call::Conversation;
 use super::command::{Command, CommandSet, Condition, Mode, Served};
 use super::listener::{Crowd, accept};

@@ -172,6 +172,13 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty())
     }
 
+    /// Whether a message to the log of that proxy, or of the process, goes anywhere.
+    pub fn has_targets(&self, proxy: Option<usize>) -> bool {
+        let targets = &self.inner.targets;
+        let route = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index));
+        route.is_some_and(|route| !route.targets.is_empty())
+    }
+
     /// When lines of that proxy are written.
     pub fn moment(&self, proxy: usize) -> LogMoment {
         self.inner.targets.proxies.get(proxy).map_or(LogMoment::End, |route| route.moment)

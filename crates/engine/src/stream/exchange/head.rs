@@ -48,8 +48,11 @@ impl Exchange<'_> {
         }
         if let Upstream::Service(service) = &mut self.upstream {
             let polled = {
-                let state = &mut *self.state.borrow_mut();
-                service.poll_head(cx, &state.request, &mut state.response)
+                // A script that answers may ask for what is known of its stream.
+                let mut response = std::mem::take(&mut self.state.borrow_mut().response);
+                let polled = service.poll_head(cx, &self.state.borrow().request, &mut response);
+                self.state.borrow_mut().response = response;
+                polled
             };
             match polled {
                 Poll::Pending => return Ok(false),

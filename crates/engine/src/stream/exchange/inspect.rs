@@ -3,10 +3,11 @@
 
 use std::task::{Context, Poll};
 
-use expression::sample::Bytes;
+use expression::sample::{Bytes, Direction};
 use policy::rule::Final;
 
 use super::{End, Exchange, failed};
+use crate::script::{self, StreamAccess};
 use crate::stream::answer::Ending;
 use crate::stream::content;
 use crate::stream::evaluate::EvalContext;
@@ -25,6 +26,19 @@ impl Exchange<'_> {
         let deadline = *self.inspecting.get_or_insert_with(|| rt::now() + delay);
         let mut complete = rt::now() >= deadline;
         loop {
+            if let Some(mut action) = self.running.take() {
+                let bytes = Bytes::new(self.down.received(), complete);
+                let access = StreamAccess::of_bytes(session, self.state, Direction::Response, bytes);
+                let Poll::Ready(verdict) = action.poll(cx, &access) else {
+                    self.running = Some(action);
+                    return Ok(false);
+                };
+                match script::judge(&verdict, Direction::Response) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(ending) => return self.refuse(ending),
+                }
+            }
             let ended = {
                 let known = self.state.borrow();
                 let bytes = Bytes::new(self.down.received(), complete);
@@ -37,6 +51,9 @@ impl Exchange<'_> {
                 Content::Yields => {
                     cx.waker().wake_by_ref();
                     return Ok(false);
+                }
+                Content::Runs(call) => {
+                    self.running = session.worker.process.services.begin_action(call.number, &call.arguments);
                 }
                 // Names are asked for on behalf of requests alone.
                 Content::Asks(_) => break,

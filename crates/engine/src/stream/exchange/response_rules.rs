@@ -6,10 +6,12 @@ use std::task::{Context, Poll};
 use base::moment::Moment;
 use config::spec::LogLevel;
 use conn::h1::Coming;
+use expression::sample::Direction;
 use policy::program::Proxy;
 use policy::rule::{Final, Wait};
 
 use super::Exchange;
+use crate::script::{self, Action, StreamAccess};
 use crate::stream::answer::{Ending, ending};
 use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::EvalContext;
@@ -32,8 +34,22 @@ enum Held {
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
     /// The other tasks.
     Turn,
+    /// An action of a script.
+    Script(Box<dyn Action>),
     /// Nothing any more.
     Over,
+}
+
+/// How a wait has ended.
+enum Waited {
+    /// The rules go on.
+    Goes,
+    /// What it waited for has not come in time.
+    Late,
+    /// No further rule of the set counts.
+    Stops,
+    /// The answer ends.
+    Ends(Box<Ending<'static>>),
 }
 
 impl PausedRules {
@@ -41,7 +57,7 @@ impl PausedRules {
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
             Held::Until(moment) | Held::Body { deadline: moment, .. } => Some(*moment),
-            Held::Turn | Held::Over => None,
+            Held::Turn | Held::Script(_) | Held::Over => None,
         }
     }
 }
@@ -85,8 +101,10 @@ impl Exchange<'_> {
                     self.paused_rules = Some(paused_rules);
                     return Ruled::Waits;
                 }
-                Poll::Ready(false) => return Ruled::Late,
-                Poll::Ready(true) => {}
+                Poll::Ready(Waited::Late) => return Ruled::Late,
+                Poll::Ready(Waited::Ends(ending)) => return self.ended(ending),
+                Poll::Ready(Waited::Goes) => {}
+                Poll::Ready(Waited::Stops) => paused_rules.progress = Progress::STOPPED,
             }
             // No timeout ran meanwhile.
             self.server_side.reads(rt::now());
@@ -160,8 +178,10 @@ impl Exchange<'_> {
             };
             let mut held = wait?;
             match self.wait(cx, &mut held) {
-                Poll::Ready(true) => {}
-                Poll::Ready(false) => return Some(Ruled::Late),
+                Poll::Ready(Waited::Goes) => {}
+                Poll::Ready(Waited::Late) => return Some(Ruled::Late),
+                Poll::Ready(Waited::Stops) => return None,
+                Poll::Ready(Waited::Ends(ending)) => return Some(self.ended(ending)),
                 Poll::Pending => {
                     self.paused_rules = Some(Box::new(PausedRules { of_backend, progress: *progress, held }));
                     return Some(Ruled::Waits);
@@ -193,6 +213,28 @@ impl Exchange<'_> {
         Box::new(ending(view, ended).into_owned())
     }
 
+    /// A script has ended the answer.
+    fn ended(&self, ending: Box<Ending<'static>>) -> Ruled {
+        let state = &mut *self.state.borrow_mut();
+        (state.denied, state.failed) = (ending.denied, ending.failed);
+        Ruled::Ends(ending)
+    }
+
+    /// Goes on with an action of a script.
+    fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<Waited> {
+        let (session, behind) = (self.session, self.down.behind(&self.upstream));
+        let access = StreamAccess::of_message(session, self.state, Direction::Response, behind);
+        action.poll(cx, &access).map(|verdict| match script::judge(&verdict, Direction::Response) {
+            Ok(true) => Waited::Goes,
+            Ok(false) => Waited::Stops,
+            Err(ended) => {
+                let state = self.state.borrow();
+                let view = EvalContext::response(session, &state, &state.response);
+                Waited::Ends(Box::new(script::end(view, verdict, ended)))
+            }
+        })
+    }
+
     /// What a rule makes the answer wait for.
     fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> Held {
         match wait {
@@ -213,21 +255,26 @@ impl Exchange<'_> {
                 let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
+            Wait::Script(call) => {
+                let services = &self.session.worker.process.services;
+                services.begin_action(call.number, &call.arguments).map_or(Held::Over, Held::Script)
+            }
             // Of requests.
             Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake => Held::Over,
         }
     }
 
-    /// Ready when what is waited for is over; false: it did not come in time.
-    fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<bool> {
+    /// Ready when what is waited for is over.
+    fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<Waited> {
         match held {
-            Held::Over => Poll::Ready(true),
+            Held::Script(action) => self.poll_script(cx, &mut **action),
+            Held::Over => Poll::Ready(Waited::Goes),
             Held::Turn => {
                 *held = Held::Over;
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            Held::Until(moment) if rt::now() >= *moment => Poll::Ready(true),
+            Held::Until(moment) if rt::now() >= *moment => Poll::Ready(Waited::Goes),
             Held::Until(_) => Poll::Pending,
             Held::Body { deadline, coming, large } => loop {
                 let before = self.down.received().len();
@@ -235,11 +282,11 @@ impl Exchange<'_> {
                     Poll::Ready(Some(read)) => {
                         self.state.borrow_mut().bytes.received += read as u64;
                         if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {
-                            return Poll::Ready(true);
+                            return Poll::Ready(Waited::Goes);
                         }
                     }
-                    Poll::Ready(None) => return Poll::Ready(true),
-                    Poll::Pending if rt::now() >= *deadline => return Poll::Ready(false),
+                    Poll::Ready(None) => return Poll::Ready(Waited::Goes),
+                    Poll::Pending if rt::now() >= *deadline => return Poll::Ready(Waited::Late),
                     Poll::Pending => return Poll::Pending,
                 }
             },

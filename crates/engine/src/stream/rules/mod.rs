@@ -7,15 +7,18 @@ mod wait;
 use config::spec::{LogLevel, LogStep};
 use conn::behind::Behind;
 use expression::condition::Verdict;
-use expression::sample::{Context, RulePlace, Value};
+use expression::sample::{self, Direction, RulePlace, Value};
 use live::table::Pinned;
 use policy::rule::{
-    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
+    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, ScriptCall, TimeoutKind, Unfit, Wait, integer,
 };
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wire::http::Head;
 
+use crate::script::{self, StreamAccess};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
@@ -46,6 +49,9 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// No further rule counts.
+    pub const STOPPED: Self = Self { next: usize::MAX, lenient: false };
+
     /// Where the rule is written that was taken last.
     pub fn last_of(self, rules: &[Rule]) -> Option<RulePlace> {
         rules.get(self.next.checked_sub(1)?).map(|rule| rule.place)
@@ -224,7 +230,7 @@ impl<'s, 'r> Course<'s, 'r> {
     /// Goes on until something else than variables and lists has to change.
     fn evaluate(&mut self, view: &EvalContext<'_>) -> Step<'r> {
         self.track_clients(view);
-        if self.progress.next == self.rules.len() {
+        if self.progress.next >= self.rules.len() {
             return Step::End;
         }
         view.lend(|context| self.walk(context, view))
@@ -248,7 +254,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &Context<'_>, view: &EvalContext<'_>) -> Step<'r> {
+    fn walk(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> Step<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             if self.is_to_yield() {
@@ -302,7 +308,7 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// What an action asks for. `None`: nothing more, it has been done.
     #[inline(never)]
-    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &EvalContext<'_>) -> Option<Step<'r>> {
+    fn take(&mut self, action: &'r Action, context: &sample::Context<'_>, view: &EvalContext<'_>) -> Option<Step<'r>> {
         match action {
             Action::Edit(edit) => {
                 let text = self.text();
@@ -375,7 +381,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// What an action changes of its stream or session; `None`: nothing.
-    fn effect(&self, action: &Action, context: &Context<'_>) -> Option<Effect> {
+    fn effect(&self, action: &Action, context: &sample::Context<'_>) -> Option<Effect> {
         Some(match action {
             Action::SetLogLevel(level) => Effect::LogLevel(*level),
             Action::Log { step, profile } => Effect::Log(*step, *profile),
@@ -412,6 +418,8 @@ pub enum Content<'r> {
     Undecided,
     /// A name is to be looked up first.
     Asks(&'r NameLookup),
+    /// An action of a script is to run first.
+    Runs(&'r ScriptCall),
     /// The other tasks come first.
     Yields,
 }
@@ -438,6 +446,11 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 view.state.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Asks(lookup);
+            }
+            Step::Wait(Wait::Script(call)) => {
+                view.state.waiting_rule.set(course.progress.last_of(rules));
+                *progress = course.progress;
+                return Content::Runs(call);
             }
             // Of other sets.
             Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}
@@ -557,12 +570,37 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
         if rules.is_empty() {
             return None;
         }
-        match finish_response(&mut Course::new(session, rules), state, (head, Behind::NONE)) {
-            Stop::Final(ended) => Some(ended),
-            // None of these rules waits.
-            Stop::End | Stop::Wait(_) | Stop::Yield => None,
+        let mut course = Course::new(session, rules);
+        loop {
+            return match finish_response(&mut course, state, (head, Behind::NONE)) {
+                Stop::Final(ended) => Some(ended),
+                Stop::Wait(Wait::Script(call)) => match run_at_once(session, state, head, call) {
+                    Ok(true) => continue,
+                    Ok(false) => None,
+                    Err(ended) => Some(ended),
+                },
+                // No other of these rules waits.
+                Stop::End | Stop::Wait(_) | Stop::Yield => None,
+            };
         }
     })
+}
+
+/// Runs an action of a script where nothing waits: one that has to fails.
+fn run_at_once(
+    session: &Session,
+    state: &StreamState,
+    head: &mut Head,
+    call: &ScriptCall,
+) -> Result<bool, &'static Final> {
+    let action = session.worker.process.services.begin_action(call.number, &call.arguments);
+    let mut action = action.ok_or(&script::FAILED)?;
+    let head = RefCell::new(head);
+    let access = StreamAccess::of_answer(session, state, &head);
+    match action.poll(&mut Context::from_waker(Waker::noop()), &access) {
+        Poll::Ready(verdict) => script::judge(&verdict, Direction::Response),
+        Poll::Pending => Err(&script::FAILED),
+    }
 }
 
 /// The log tells the request's line as it came.

@@ -1,8 +1,10 @@
 //! What rules mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
 
-use policy::rule::{Rule, Wait};
+use expression::sample::Direction;
+use policy::rule::{Rule, ScriptCall, Wait};
 
 use super::{Progress, Stop, wait};
+use crate::script::{self, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::dispatch::cut;
@@ -88,6 +90,14 @@ async fn obey<'r>(
     loop {
         match pause {
             Pause::Turn => rt::yield_now().await,
+            Pause::Rule(Wait::Script(call)) => match run_script(session, client, state, call).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(ending) => {
+                    state.borrow().last_rule.set(progress.last_of(rules));
+                    return Err(Over::Ended(ending));
+                }
+            },
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
                     state.borrow().last_rule.set(progress.last_of(rules));
@@ -101,6 +111,30 @@ async fn obey<'r>(
             Some(Ruled::Waits(further, from)) => (pause, progress) = (further, from),
         }
     }
+}
+
+/// Runs an action of a script to its end. `Ok`: whether further rules count.
+async fn run_script(
+    session: &Session,
+    client: &Client,
+    state: &SharedStreamState,
+    call: &ScriptCall,
+) -> Result<bool, Ending<'static>> {
+    let action = session.worker.process.services.begin_action(call.number, &call.arguments);
+    let verdict = match action {
+        None => Verdict::Fail,
+        Some(mut action) => {
+            std::future::poll_fn(|cx| {
+                let behind = client.conn.behind();
+                action.poll(cx, &StreamAccess::of_message(session, state, Direction::Request, behind))
+            })
+            .await
+        }
+    };
+    script::judge(&verdict, Direction::Request).map_err(|ended| {
+        let state = state.borrow();
+        script::end(EvalContext::request(session, &state), verdict, ended)
+    })
 }
 
 /// Answers a request that does not go on, or ends its connection.

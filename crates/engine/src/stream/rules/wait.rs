@@ -48,6 +48,8 @@ pub async fn wait(
             buffering::wait_until(session, client, state, deadline, (*least, large)).await
         }
         Wait::Handshake => whole_handshake(session, client, state).await,
+        // Its caller runs it: it may end the request.
+        Wait::Script(_) => Ok(()),
         Wait::Lookup(lookup) => {
             look_up(session, client, state, lookup).await;
             state.borrow_mut().timings.request = Some(rt::now());

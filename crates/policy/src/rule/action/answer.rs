@@ -80,6 +80,9 @@ fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, R
     let service = parsing.names.registry().services.find(&name.text).filter(|_| parsing.set == HTTP_REQUEST);
     match service {
         Some(service) => Ok(last(Final::Service(service.clone()))),
+        None if name.text.starts_with("lua.") => {
+            Err(RuleError::at(Some(name), format!("'{}' unknown service name.", name.text)))
+        }
         None => {
             let text = format!("'use-service': the service '{}' is not supported yet by Weir", name.text);
             Err(RuleError::at(Some(name), text))

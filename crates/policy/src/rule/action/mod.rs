@@ -31,7 +31,7 @@ pub use resolve::NameLookup;
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
 pub use track::{StickChange, Track};
-pub use wait::{BodyWait, Period, Wait};
+pub use wait::{BodyWait, Period, ScriptCall, Wait};
 
 use super::edit::Edit;
 use super::parse::{Parsing, RuleError, Words};

@@ -8,6 +8,7 @@ use config::units;
 use expression::Expression;
 use expression::log_format::LogFormat;
 use expression::sample::{Context, Type, cast};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Every action of the family.
@@ -31,6 +32,17 @@ pub enum Wait {
     Lookup(Box<NameLookup>),
     /// The client to take `103 Early Hints` with that field.
     Hint(Box<[u8]>, LogFormat),
+    /// An action of a script.
+    Script(ScriptCall),
+}
+
+/// A call of an action that a script registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCall {
+    /// Its number among those actions.
+    pub number: usize,
+    /// Its arguments, as written.
+    pub arguments: Arc<[Box<str>]>,
 }
 
 /// How long a message waits for its body, and for how much of it.

@@ -1,0 +1,267 @@
+//! Scripts: what the engine lends to an action that a script registered, and what that may say of its stream. Must never
+//! know a language, nor hold anything while no script is loaded.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use config::spec::LogLevel;
+use conn::behind::Behind;
+use expression::sample::{self, Bytes, Direction};
+use policy::rule::{Answer, Body, Change, Final, Reply, Unfit};
+use wire::http::Head;
+
+use crate::session::Session;
+use crate::stream::answer::{Ending, Manner, ending};
+use crate::stream::evaluate::EvalContext;
+use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::SharedStreamState;
+
+/// What an action says of its message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rules go on.
+    Continue,
+    /// No further rule of the set counts.
+    Stop,
+    /// The message is refused.
+    Deny,
+    /// The message makes no sense.
+    Invalid,
+    /// The action failed.
+    Fail,
+    /// The stream ends without an answer.
+    Abort,
+    /// The client gets this answer: its status, and all of its text.
+    Reply(u16, Vec<u8>),
+}
+
+/// One run of an action. Dropping it ends it.
+pub trait Action {
+    /// Goes on until the action has ended or has to wait. A call returns within milliseconds.
+    fn poll(&mut self, cx: &mut Context<'_>, stream: &StreamAccess<'_>) -> Poll<Verdict>;
+}
+
+/// Begins a run of an action with these arguments.
+pub type ActionFactory = Arc<dyn Fn(Arc<[Box<str>]>) -> Box<dyn Action> + Send + Sync>;
+
+/// Where the state of the stream is.
+#[derive(Clone, Copy)]
+enum Held<'a> {
+    /// By itself; the answer's head with it.
+    Shared(&'a SharedStreamState),
+    /// Lent, apart from the head of an answer that is about to be sent.
+    Apart(&'a StreamState, &'a RefCell<&'a mut Head>),
+}
+
+/// A stream as an action sees it, for one call.
+pub struct StreamAccess<'a> {
+    session: &'a Session,
+    held: Held<'a>,
+    direction: Direction,
+    behind: Behind<'a>,
+    bytes: Option<Bytes<'a>>,
+}
+
+/// What a script may order for its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The level of its line; `None`: none is written.
+    LogLevel(Option<LogLevel>),
+    /// The class of its priority.
+    Class(i64),
+    /// The offset of its priority, milliseconds.
+    Offset(i64),
+    /// The mark of packets to the client.
+    Mark(i64),
+    /// The service class of packets to the client.
+    ServiceClass(i64),
+}
+
+/// Classes of priority on either side of 0.
+const CLASSES: i64 = 2047;
+/// Milliseconds of a priority's offset on either side of 0.
+const OFFSETS: i64 = 524_287;
+
+impl<'a> StreamAccess<'a> {
+    /// Of a message whose head is in the stream's state; `behind` is what has come after it.
+    pub(crate) fn of_message(
+        session: &'a Session,
+        state: &'a SharedStreamState,
+        direction: Direction,
+        behind: Behind<'a>,
+    ) -> Self {
+        Self { session, held: Held::Shared(state), direction, behind, bytes: None }
+    }
+
+    /// Of the bytes of a session.
+    pub(crate) fn of_bytes(
+        session: &'a Session,
+        state: &'a SharedStreamState,
+        direction: Direction,
+        bytes: Bytes<'a>,
+    ) -> Self {
+        Self { session, held: Held::Shared(state), direction, behind: Behind::NONE, bytes: Some(bytes) }
+    }
+
+    /// Of an answer that is about to be sent.
+    pub(crate) fn of_answer(session: &'a Session, state: &'a StreamState, head: &'a RefCell<&'a mut Head>) -> Self {
+        let (held, direction) = (Held::Apart(state, head), Direction::Response);
+        Self { session, held, direction, behind: Behind::NONE, bytes: None }
+    }
+
+    /// Of a request that a service answers.
+    pub fn of_service(session: &'a Session, state: &'a SharedStreamState) -> Self {
+        Self::of_message(session, state, Direction::Request, Behind::NONE)
+    }
+
+    /// The session of the stream.
+    pub fn session(&self) -> &Session {
+        self.session
+    }
+
+    /// Which way its message goes.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Lends what expressions may see; `None` where the stream's state is in use.
+    pub fn lend<T>(&self, with: impl FnOnce(&sample::Context<'_>) -> T) -> Option<T> {
+        match self.held {
+            Held::Shared(state) => {
+                let state = state.try_borrow().ok()?;
+                Some(self.view(&state, &state.response).lend(with))
+            }
+            Held::Apart(state, head) => {
+                let head = head.try_borrow().ok()?;
+                Some(self.view(state, &head).lend(with))
+            }
+        }
+    }
+
+    fn view<'v>(&'v self, state: &'v StreamState, response: &'v Head) -> EvalContext<'v> {
+        let of_request = EvalContext::request(self.session, state);
+        let view = match self.direction {
+            Direction::Request => of_request,
+            Direction::Response => EvalContext {
+                direction: Direction::Response,
+                response: (response.status() > 0).then_some(response),
+                ..of_request
+            },
+        };
+        match self.bytes {
+            Some(bytes) => EvalContext { bytes, ..view },
+            None => view.behind(self.behind),
+        }
+    }
+
+    /// Changes the head of the request, or of the answer. `None`: it is not at hand.
+    pub fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>> {
+        let room = self.session.generation().program.global.bufsize;
+        if of_request == (self.direction == Direction::Response) {
+            return None;
+        }
+        match self.held {
+            Held::Shared(state) => {
+                let state = &mut *state.try_borrow_mut().ok()?;
+                if !of_request {
+                    return (state.response.status() > 0).then(|| change.apply(&mut state.response, room));
+                }
+                if !state.has_request {
+                    return None;
+                }
+                if change.is_about_the_line(&state.request) {
+                    // The log has the request's line as it came.
+                    let line = || (state.request.method().into(), state.request.target().into());
+                    state.captures.borrow_mut().line.get_or_insert_with(line);
+                }
+                Some(change.apply(&mut state.request, room))
+            }
+            Held::Apart(_, head) => {
+                let mut head = head.try_borrow_mut().ok()?;
+                Some(change.apply(&mut **head, room))
+            }
+        }
+    }
+
+    fn with_state<T>(&self, with: impl FnOnce(&StreamState) -> T) -> Option<T> {
+        match self.held {
+            Held::Shared(state) => state.try_borrow().ok().map(|state| with(&state)),
+            Held::Apart(state, _) => Some(with(state)),
+        }
+    }
+
+    /// Orders something for the stream.
+    pub fn order(&self, order: Order) {
+        let set = |state: &StreamState| match order {
+            Order::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
+            Order::Class(class) => state.order(|orders| orders.class = class.clamp(-CLASSES, CLASSES) as i16),
+            Order::Offset(offset) => state.order(|orders| orders.offset = offset.clamp(-OFFSETS, OFFSETS) as i32),
+            // Where the system does not permit it, nothing changes.
+            Order::Mark(mark) => {
+                let _ = self.session.socket().set_mark(mark as u32);
+            }
+            Order::ServiceClass(class) => {
+                let _ = self.session.socket().set_service_class(class as u8);
+            }
+        };
+        self.with_state(set);
+    }
+
+    /// The proxy whose log the stream writes to.
+    pub fn proxy(&self) -> usize {
+        self.session.frontend
+    }
+
+    /// Writes a line to the log of its frontend.
+    pub fn log(&self, level: LogLevel, text: &str) {
+        self.session.worker.logger.message(Some(self.session.frontend), level, text);
+    }
+}
+
+/// A request that is refused.
+pub(crate) static DENIED_REQUEST: Final = denied(403);
+/// An answer that is refused.
+pub(crate) static DENIED_ANSWER: Final = denied(502);
+/// A request that makes no sense.
+static INVALID: Final = Final::Fault(400);
+/// An action that failed.
+pub(crate) static FAILED: Final = Final::Fault(500);
+/// A stream that ends without an answer.
+pub(crate) static ABORTED: Final = Final::Reject;
+
+const fn denied(status: u16) -> Final {
+    Final::Deny(Answer { status, content_type: None, body: Body::Default, fields: Vec::new() })
+}
+
+/// What a verdict means for a message of that direction; `Ok`: whether further rules count.
+pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'static Final> {
+    let is_request = direction == Direction::Request;
+    Err(match verdict {
+        Verdict::Continue => return Ok(true),
+        Verdict::Stop => return Ok(false),
+        Verdict::Deny if is_request => &DENIED_REQUEST,
+        Verdict::Invalid if is_request => &INVALID,
+        Verdict::Deny | Verdict::Invalid => &DENIED_ANSWER,
+        Verdict::Fail => &FAILED,
+        Verdict::Abort | Verdict::Reply(..) => &ABORTED,
+    })
+}
+
+/// The end of a message that an action has ended.
+pub(crate) fn end(view: EvalContext<'_>, verdict: Verdict, ended: &Final) -> Ending<'static> {
+    let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
+    match verdict {
+        Verdict::Reply(status, text) => {
+            let outcome = Outcome::new(Cause::Local, phase);
+            let (text, manner) = (Some(Reply::new(text)), Manner::Prompt);
+            Ending { outcome, status, text, manner, denied: false, failed: false, challenged: false }
+        }
+        Verdict::Abort => {
+            let outcome = Outcome::new(Cause::Local, phase);
+            let manner = Manner::Never;
+            Ending { outcome, status: 0, text: None, manner, denied: false, failed: false, challenged: false }
+        }
+        _ => ending(view, ended).into_owned(),
+    }
+}

@@ -1,0 +1,440 @@
+//! What a function asks of the stream that it runs for: samples, variables, the head, the log. Must never keep what it was
+//! lent.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use config::spec::LogLevel;
+use engine::script::{Order, StreamAccess};
+use expression::pattern::Regex;
+use expression::sample::{Context, Direction, Place, Type, Value as Sample, cast};
+use expression::variable::Variable;
+use expression::{Conversion, Expression};
+use mlua::{Lua, MultiValue, Value};
+use policy::program::{Lent as _, Program};
+use policy::rule::{Change, Unfit};
+use wire::http::Head;
+
+use crate::names::Running;
+use crate::value::{Plain, of_sample, to_sample};
+
+/// A stream, or what an evaluation sees of one.
+pub(crate) trait Lent {
+    /// Lends what expressions may see; false: it is not at hand.
+    fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool;
+
+    /// Changes a head; `None`: it is not at hand.
+    fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>>;
+
+    /// Orders something; false: nothing can be ordered here.
+    fn order(&self, order: Order) -> bool;
+}
+
+impl Lent for StreamAccess<'_> {
+    fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
+        StreamAccess::lend(self, with).is_some()
+    }
+
+    fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>> {
+        StreamAccess::change(self, of_request, change)
+    }
+
+    fn order(&self, order: Order) -> bool {
+        StreamAccess::order(self, order);
+        true
+    }
+}
+
+/// What an evaluation sees: nothing can be changed.
+pub(crate) struct Evaluation<'c, 'a>(pub(crate) &'c Context<'a>);
+
+impl Lent for Evaluation<'_, '_> {
+    fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
+        with(self.0);
+        true
+    }
+
+    fn change(&self, _: bool, _: &Change<'_>) -> Option<Result<(), Unfit>> {
+        None
+    }
+
+    fn order(&self, _: Order) -> bool {
+        false
+    }
+}
+
+/// Expressions that scripts have asked for.
+#[derive(Default)]
+struct Asked {
+    /// The program that they were read for.
+    program: usize,
+    fetches: HashMap<String, Result<Arc<Expression>, String>>,
+    converters: HashMap<(String, Type), Result<Arc<Conversion>, String>>,
+}
+
+/// Expressions that a worker keeps.
+const MOST_EXPRESSIONS: usize = 4_096;
+
+thread_local! {
+    static ASKED: RefCell<Asked> = RefCell::default();
+}
+
+fn with_asked<T>(program: &Program, with: impl FnOnce(&mut Asked) -> T) -> T {
+    ASKED.with_borrow_mut(|asked| {
+        let address = std::ptr::from_ref(program) as usize;
+        if asked.program != address || asked.fetches.len() + asked.converters.len() >= MOST_EXPRESSIONS {
+            *asked = Asked { program: address, ..Asked::default() };
+        }
+        with(asked)
+    })
+}
+
+/// The text of a call: `name("a","b")`.
+fn call(name: &str, arguments: &[Value]) -> Result<String, String> {
+    let mut text = name.to_owned();
+    let last = arguments.iter().rposition(|argument| !argument.is_nil());
+    let Some(last) = last else { return Ok(text) };
+    for (index, argument) in arguments[..=last].iter().enumerate() {
+        text.push_str(if index == 0 { "(\"" } else { "\",\"" });
+        let argument = match argument {
+            Value::Nil => String::new(),
+            Value::String(bytes) => {
+                let Ok(argument) = bytes.to_str() else { return Err("an argument is no UTF-8".to_owned()) };
+                argument.to_owned()
+            }
+            Value::Integer(number) => number.to_string(),
+            Value::Number(number) => (*number as i64).to_string(),
+            Value::Boolean(flag) => u8::from(*flag).to_string(),
+            _ => return Err("unsupported argument type".to_owned()),
+        };
+        for letter in argument.chars() {
+            if matches!(letter, '"' | '\\') {
+                text.push('\\');
+            }
+            text.push(letter);
+        }
+    }
+    text.push_str("\")");
+    Ok(text)
+}
+
+/// The sentence about arguments that do not fit, without the name in front.
+fn wrong_arguments(message: &str) -> String {
+    let why = message.rsplit(" : ").next().unwrap_or(message).trim_end_matches('.');
+    format!("error in arguments: {why}")
+}
+
+/// Answers one question: `(name, arguments...)`. Two values come back: the answer, and what is wrong.
+pub(crate) fn dispatch(
+    lua: &Lua,
+    lent: &dyn Lent,
+    arguments: &[Value],
+    keeps_booleans: bool,
+) -> mlua::Result<MultiValue> {
+    let name = text(arguments.first());
+    let rest = arguments.get(1..).unwrap_or_default();
+    let answer = match name.as_str() {
+        "fetch" => fetch(lent, rest, keeps_booleans),
+        "convert" => convert(lent, rest, keeps_booleans),
+        "get_var" => get_variable(lent, rest, keeps_booleans),
+        "set_var" | "unset_var" => set_variable(lent, rest, name == "set_var"),
+        "headers" => Ok(headers(lent, &text(rest.first()) == "req")),
+        "change" => change(lua, lent, rest),
+        "order" => order(lent, rest),
+        "priv" => return keep(lent, rest),
+        "request" => Ok(request(lent)),
+        "log" => {
+            log(lent, rest);
+            Ok(Plain::Nil)
+        }
+        "is_http" => Ok(Plain::Bool(is_http(lent))),
+        _ => Err(format!("'{name}' is not supported")),
+    };
+    let (value, error) = match answer {
+        Ok(value) => (value, Plain::Nil),
+        Err(error) => (Plain::Nil, Plain::Text(error.into_bytes())),
+    };
+    use mlua::IntoLua;
+    Ok([value.into_lua(lua)?, error.into_lua(lua)?].into_iter().collect())
+}
+
+pub(crate) fn text(value: Option<&Value>) -> String {
+    value.and_then(Value::as_string).map(|text| text.to_string_lossy()).unwrap_or_default()
+}
+
+/// `(name, as_text, arguments...)`.
+fn fetch(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+    let (name, as_text) = (text(rest.first()), rest.get(1) == Some(&Value::Boolean(true)));
+    let written = call(&name, rest.get(2..).unwrap_or_default())?;
+    let mut answer = Err("no stream is at hand".to_owned());
+    lent.lend(&mut |context| {
+        answer = (|| {
+            let program = context.program().ok_or("the configuration is not read yet")?;
+            let expression = with_asked(program, |asked| {
+                if let Some(known) = asked.fetches.get(&written) {
+                    return known.clone();
+                }
+                let names = Running::new(program, context.frontend);
+                let read = Expression::parse_all(&written, place(context), &names);
+                let read = read.map(Arc::new).map_err(|error| wrong_arguments(&error.message));
+                asked.fetches.insert(written.clone(), read.clone());
+                read
+            })?;
+            Ok(show(context, expression.evaluate(context), as_text, keeps_booleans))
+        })();
+    });
+    answer
+}
+
+fn place(context: &Context<'_>) -> Place {
+    if context.direction == Direction::Request { Place::FrontRequestHead } else { Place::BackResponseHead }
+}
+
+fn show<'a>(context: &Context<'a>, sample: Option<Sample<'a>>, as_text: bool, keeps_booleans: bool) -> Plain {
+    match sample {
+        Some(sample) if as_text => Plain::Text(context.as_text(sample).unwrap_or_default().to_vec()),
+        Some(sample) => of_sample(sample, keeps_booleans),
+        None if as_text => Plain::Text(Vec::new()),
+        None => Plain::Nil,
+    }
+}
+
+/// `(name, as_text, input, arguments...)`.
+fn convert(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+    let (name, as_text) = (text(rest.first()), rest.get(1) == Some(&Value::Boolean(true)));
+    let written = call(&name, rest.get(3..).unwrap_or_default())?;
+    let input = rest.get(2).cloned().unwrap_or(Value::Nil);
+    let mut answer = Err("no stream is at hand".to_owned());
+    lent.lend(&mut |context| {
+        answer = (|| {
+            let program = context.program().ok_or("the configuration is not read yet")?;
+            let value = to_sample(&input, context).ok_or("the input is too long")?;
+            let conversion = with_asked(program, |asked| {
+                let key = (written.clone(), value.kind());
+                if let Some(known) = asked.converters.get(&key) {
+                    return known.clone();
+                }
+                let names = Running::new(program, context.frontend);
+                let read = Conversion::parse(&written, value.kind(), place(context), &names);
+                let read = read.map(Arc::new).map_err(|error| wrong_arguments(&error.message));
+                asked.converters.insert(key, read.clone());
+                read
+            })?;
+            Ok(show(context, conversion.convert(context, value), as_text, keeps_booleans))
+        })();
+    });
+    answer
+}
+
+fn get_variable(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+    let mut answer = Plain::Nil;
+    // What is no name is no variable.
+    let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(answer) };
+    lent.lend(&mut |context| {
+        let sample = context.variables.get(context, &variable);
+        answer = show(context, sample, false, keeps_booleans);
+    });
+    Ok(answer)
+}
+
+/// `(name, value, only_if_it_exists)`.
+fn set_variable(lent: &dyn Lent, rest: &[Value], sets: bool) -> Result<Plain, String> {
+    let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(Plain::Bool(false)) };
+    let value = rest.get(1).cloned().unwrap_or(Value::Nil);
+    let only_known = rest.get(2) == Some(&Value::Boolean(true));
+    let mut done = false;
+    lent.lend(&mut |context| {
+        if !sets {
+            context.variables.unset(&variable);
+            done = true;
+        } else if !only_known || is_known(context, &variable) {
+            done = to_sample(&value, context).is_some_and(|sample| context.variables.set(&variable, sample));
+        }
+    });
+    Ok(Plain::Bool(done))
+}
+
+/// Whether the configuration names a variable, or it is set.
+fn is_known(context: &Context<'_>, variable: &Variable) -> bool {
+    let is_named = || context.program().is_some_and(|program| program.names.text(variable.name).is_some());
+    context.variables.is_set(variable) || is_named()
+}
+
+/// All fields of a head: `{name = {[0] = value, ...}}`.
+pub(crate) fn fields(head: &Head) -> Plain {
+    let mut rows: Vec<(Vec<u8>, Vec<(Plain, Plain)>)> = Vec::new();
+    for (name, value) in head.fields() {
+        let name = name.to_ascii_lowercase();
+        let row = match rows.iter_mut().find(|row| row.0 == name) {
+            Some(row) => row,
+            None => {
+                rows.push((name, Vec::new()));
+                let last = rows.len() - 1;
+                &mut rows[last]
+            }
+        };
+        let index = row.1.len() as i64;
+        row.1.push((Plain::Int(index), Plain::Text(value.to_vec())));
+    }
+    Plain::Table(rows.into_iter().map(|(name, values)| (Plain::Text(name), Plain::Table(values))).collect())
+}
+
+fn headers(lent: &dyn Lent, of_request: bool) -> Plain {
+    let mut answer = Plain::Nil;
+    lent.lend(&mut |context| {
+        let head = if of_request { context.request } else { context.response };
+        answer = head.map_or(Plain::Nil, fields);
+    });
+    answer
+}
+
+/// `(of_request, kind, texts...)`.
+fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+    let (of_request, kind) = (text(rest.first()) == "req", text(rest.get(1)));
+    let bytes = |index: usize| {
+        let value = rest.get(index).cloned().unwrap_or(Value::Nil);
+        lua.coerce_string(value).ok().flatten().map(|text| text.as_bytes().to_vec()).unwrap_or_default()
+    };
+    let (first, second, third) = (bytes(2), bytes(3), bytes(4));
+    let name = first.to_ascii_lowercase();
+    let regex = || Regex::new(&String::from_utf8_lossy(&second), false);
+    let made;
+    let change = match kind.as_str() {
+        "add" => Change::Add(&name, &second),
+        "set" => Change::Set(&name, &second),
+        "del" => Change::Delete(&name),
+        "rep" => {
+            made = regex()?;
+            Change::Replace(&name, &made, &third)
+        }
+        "rep_value" => {
+            made = regex()?;
+            Change::ReplaceParts(&name, &made, &third)
+        }
+        "method" => Change::Method(&first),
+        "path" => Change::Path(&first),
+        "query" => Change::Query(&first),
+        "uri" => Change::Uri(&first),
+        _ => {
+            let status = rest.get(2).and_then(Value::as_i64).and_then(|status| u16::try_from(status).ok());
+            let reason = Some(&second[..]).filter(|_| rest.get(3).is_some_and(|reason| !reason.is_nil()));
+            Change::Status(status.unwrap_or(0), reason)
+        }
+    };
+    match lent.change(of_request, &change) {
+        None => Err("the message cannot be changed here".to_owned()),
+        Some(Ok(())) => Ok(Plain::Bool(true)),
+        Some(Err(Unfit::Malformed)) => Err("the message would be malformed".to_owned()),
+        Some(Err(Unfit::Full)) => Ok(Plain::Bool(false)),
+        Some(Err(Unfit::Exhausted)) => Err("the regular expression takes too many steps".to_owned()),
+    }
+}
+
+/// `(kind, number)`.
+fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+    let number = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
+    let order = match text(rest.first()).as_str() {
+        "loglevel" => Order::LogLevel(level(number)),
+        "class" => Order::Class(number),
+        "offset" => Order::Offset(number),
+        "mark" => Order::Mark(number),
+        _ => Order::ServiceClass(number),
+    };
+    if lent.order(order) { Ok(Plain::Nil) } else { Err("not available in this context".to_owned()) }
+}
+
+/// The level of that number; `None`: there is none.
+pub(crate) fn level(number: i64) -> Option<LogLevel> {
+    usize::try_from(number).ok().and_then(|number| LEVELS.get(number)).copied()
+}
+
+/// The levels by their numbers (RFC 5424, section 6.2.1).
+pub(crate) const LEVELS: [LogLevel; 8] = [
+    LogLevel::Emerg,
+    LogLevel::Alert,
+    LogLevel::Crit,
+    LogLevel::Err,
+    LogLevel::Warning,
+    LogLevel::Notice,
+    LogLevel::Info,
+    LogLevel::Debug,
+];
+
+/// Keeps a value for the stream, or returns the one that is kept: `("set", value)` or `("get")`. Each state has its own.
+fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
+    let sets = text(rest.first()) == "set";
+    let owner = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
+    let mut found = Value::Nil;
+    lent.lend(&mut |context| {
+        let Some(cell) = context.probes.kept_by_scripts() else { return };
+        let held = cell.take().and_then(|held| held.downcast::<Kept>().ok());
+        let mut held = held.unwrap_or_default();
+        if sets {
+            held.0.retain(|(number, _)| *number != owner);
+            held.0.push((owner, rest.get(2).cloned().unwrap_or(Value::Nil)));
+        } else if let Some((_, value)) = held.0.iter().find(|(number, _)| *number == owner) {
+            found = value.clone();
+        }
+        cell.set(Some(held));
+    });
+    Ok([found].into_iter().collect())
+}
+
+/// What scripts keep for a stream, by state.
+#[derive(Default)]
+struct Kept(Vec<(i64, Value)>);
+
+/// Method, version, path and query of the request, for services.
+fn request(lent: &dyn Lent) -> Plain {
+    let mut answer = Plain::Nil;
+    lent.lend(&mut |context| {
+        answer = context.request.map_or(Plain::Nil, request_parts);
+    });
+    answer
+}
+
+/// The parts of a request that a service has as attributes.
+pub(crate) fn request_parts(head: &Head) -> Plain {
+    let target = head.target();
+    let path = wire::http::target::path(target).map_or(&b"/"[..], |start| &target[start..]);
+    let mut parts = path.splitn(2, |byte| *byte == b'?');
+    let (path, query) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let version = format!("HTTP/{}", String::from_utf8_lossy(head.version_text()).trim_start_matches("HTTP/"));
+    let length = match head.framing {
+        wire::http::Framing::Length(length) => i64::try_from(length).unwrap_or(i64::MAX),
+        _ => 0,
+    };
+    let row = |name: &str, value: Plain| (Plain::from(name), value);
+    Plain::Table(vec![
+        row("method", Plain::Text(head.method().to_vec())),
+        row("version", Plain::Text(version.into_bytes())),
+        row("path", Plain::Text(path.to_vec())),
+        row("qs", Plain::Text(query.to_vec())),
+        row("length", Plain::Int(length)),
+        row("headers", fields(head)),
+    ])
+}
+
+/// `(level, text)`: to the log of the stream's frontend.
+fn log(lent: &dyn Lent, rest: &[Value]) {
+    let mut frontend = None;
+    lent.lend(&mut |context| frontend = context.frontend);
+    crate::voice::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
+}
+
+fn is_http(lent: &dyn Lent) -> bool {
+    let mut http = false;
+    lent.lend(&mut |context| {
+        http = match (context.program, context.frontend) {
+            (Some(program), Some(frontend)) => program.is_http(frontend),
+            _ => context.request.is_some(),
+        };
+    });
+    http
+}
+
+/// A sample of a type for an expression's next step.
+pub(crate) fn fit<'a>(context: &Context<'a>, sample: Sample<'a>, wanted: Type) -> Option<Sample<'a>> {
+    cast(sample.kind(), wanted).and_then(|cast| cast(context, sample))
+}

@@ -1,0 +1,274 @@
+//! Lua scripts with HAProxy's API: they are loaded where the configuration is read, and register fetches, converters,
+//! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
+
+mod jobs;
+mod lent;
+mod machine;
+mod names;
+mod prelude;
+mod registrations;
+mod reply;
+mod rows;
+mod run;
+mod service;
+mod task;
+mod value;
+mod voice;
+
+#[cfg(test)]
+mod tests;
+
+pub use voice::Print;
+
+use std::sync::{Arc, OnceLock};
+
+use config::diagnostic::{Diagnostic, Severity};
+use config::spec::{LuaScriptSpec, LuaSpec};
+use engine::service::registry::Services;
+use engine::worker::Process;
+use mlua::{Function, IntoLua, MultiValue, Value};
+
+use machine::{Limits, Machine};
+use registrations::{Kind, Registrations};
+use run::{Answer, Run};
+use task::Own;
+
+/// What `core.get_info` returns: names and values of the process.
+pub type Info = fn() -> Vec<(String, String)>;
+
+static INFO: OnceLock<Info> = OnceLock::new();
+
+/// The worker that runs here; `None` while the process starts.
+pub(crate) fn here() -> Option<std::rc::Rc<engine::worker::Worker>> {
+    if rt::is_on_worker() { rt::local() } else { None }
+}
+
+fn info() -> Option<Vec<(String, String)>> {
+    crate::here()?;
+    INFO.get().map(|info| info())
+}
+
+/// The state that runs a function: one that all threads share, or that of the thread.
+#[derive(Clone)]
+pub(crate) enum Home {
+    Shared(Arc<Machine>),
+    Threads(Arc<[Arc<Machine>]>),
+}
+
+impl Home {
+    /// The state on this thread.
+    pub(crate) fn machine(&self) -> Option<Arc<Machine>> {
+        match self {
+            Self::Shared(machine) => Some(Arc::clone(machine)),
+            // What is evaluated while the process starts is evaluated by the first.
+            Self::Threads(machines) => {
+                let number = if rt::is_on_worker() { usize::from(rt::worker()) } else { 0 };
+                machines.get(number).cloned()
+            }
+        }
+    }
+}
+
+/// What the program that loads scripts lends them.
+#[derive(Clone, Copy)]
+pub struct Surroundings {
+    /// How many threads serve.
+    pub threads: u32,
+    /// Writes to standard error.
+    pub print: Print,
+    /// What `core.get_info` returns.
+    pub info: Info,
+}
+
+/// The scripts of a configuration, loaded.
+#[derive(Default)]
+pub struct Scripts {
+    machines: Vec<Arc<Machine>>,
+    inits: Vec<(Arc<Machine>, Function)>,
+    tasks: Vec<(Arc<Machine>, Function, Vec<Value>)>,
+}
+
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Scripts({} states)", self.machines.len())
+    }
+}
+
+/// Loads the scripts, and adds what they register to `services`. What is wrong is reported.
+pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
+    let mut scripts = Scripts::default();
+    if spec.scripts.is_empty() {
+        return scripts;
+    }
+    voice::open(spec, around.print);
+    let _ = INFO.set(around.info);
+    rows::know_names(&services.registry().vocabulary);
+    let threads = around.threads.max(1);
+    let states = 1 + if spec.scripts.iter().any(|script| script.per_thread) { threads } else { 0 };
+    let memory = usize::try_from(spec.maxmem).unwrap_or(0).saturating_mul(1 << 20) / states as usize;
+    let make = |number: usize, sharers: u32| Machine::new(spec, number, Limits::new(spec, sharers), memory);
+    let made: mlua::Result<Vec<_>> =
+        (0..states).map(|number| make(number as usize, if number == 0 { threads } else { 1 })).collect();
+    let machines = match made {
+        Ok(machines) => machines,
+        Err(error) => {
+            found.push(Diagnostic::general(Severity::Alert, format!("Lua initialization failed: {error}")));
+            return scripts;
+        }
+    };
+    for machine in &machines {
+        machine.with(|lua| lua.set_app_data(Own(Arc::downgrade(machine))));
+    }
+    let per_thread: Arc<[Arc<Machine>]> = machines[1..].into();
+    for script in &spec.scripts {
+        let (home, states) = if script.per_thread {
+            (Home::Threads(Arc::clone(&per_thread)), &machines[1..])
+        } else {
+            (Home::Shared(Arc::clone(&machines[0])), &machines[..1])
+        };
+        for (index, machine) in states.iter().enumerate() {
+            if let Err(message) = read(machine, script) {
+                let span = script.span;
+                let mut diagnostic = Diagnostic::alert(span, message);
+                if script.per_thread {
+                    diagnostic.span = Some(span);
+                }
+                found.push(diagnostic);
+                break;
+            }
+            let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
+            scripts.inits.extend(known.inits.into_iter().map(|init| (Arc::clone(machine), init)));
+            let tasks = known.tasks.into_iter();
+            scripts.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
+            for (kind, name, _) in known.rows {
+                // The states of all threads register the same.
+                if !add(services, &kind, &name, &home) && index == 0 {
+                    found.push(twice(&kind, &name));
+                }
+            }
+        }
+    }
+    scripts.machines = machines;
+    scripts
+}
+
+fn twice(kind: &Kind, name: &str) -> Diagnostic {
+    let message = format!(
+        "Trying to register {} 'lua.{name}' more than once. This will become a hard error in version 2.5.",
+        kind.name()
+    );
+    Diagnostic::general(Severity::Warning, message)
+}
+
+fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
+    match kind {
+        Kind::Fetch => rows::add_fetch(services, name, home.clone()),
+        Kind::Converter => rows::add_converter(services, name, home.clone()),
+        Kind::Action(..) => rows::add_action(services, name, kind, home.clone()),
+        Kind::Service(true) => service::add(services, name, home.clone()),
+        Kind::Service(false) => true,
+    }
+}
+
+/// Reads a script and runs its body.
+fn read(machine: &Arc<Machine>, script: &LuaScriptSpec) -> Result<(), String> {
+    let path = match &script.folder {
+        Some(folder) if !script.file.starts_with('/') => format!("{folder}{}", script.file),
+        _ => script.file.clone(),
+    };
+    let failed = |why: String| format!("error in Lua file '{}': {why}", script.file);
+    let text = std::fs::read(config::text::to_os_string(&path)).map_err(|error| {
+        let text = error.to_string();
+        let why = text.split(" (os error").next().unwrap_or_default();
+        failed(format!("cannot open {} : {why}", script.file).replace(" :", ":"))
+    })?;
+    let function = machine.with(|lua| {
+        let body = skip_first_line(&text);
+        lua.load(body).set_name(format!("@{}", script.file)).into_function()
+    });
+    let function = function.map_err(|error| match error {
+        mlua::Error::SyntaxError { message, .. } => failed(message),
+        other => failed(other.to_string()),
+    })?;
+    let arguments = machine.with(|lua| {
+        let texts = script.arguments.iter().map(|text| lua.create_string(config::text::to_bytes(text)));
+        texts.map(|text| text.map(Value::String)).collect::<mlua::Result<Vec<_>>>()
+    });
+    let arguments = arguments.map_err(|error| failed(error.to_string()))?;
+    at_once(machine, function, arguments).map(|_| ())
+}
+
+/// A first line that begins with `#` is for the system (Lua manual, section 7).
+fn skip_first_line(text: &[u8]) -> &[u8] {
+    if !text.starts_with(b"#") {
+        return text;
+    }
+    // The line's end stays: lines keep their numbers.
+    text.iter().position(|byte| *byte == b'\n').map_or(b"", |end| &text[end..])
+}
+
+/// Runs a function while the process starts: it may take its time, and does not pause.
+fn at_once(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) -> Result<MultiValue, String> {
+    let mut run = Run::new(machine, function, arguments, ("init".to_owned(), None, false))?;
+    run.starting();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
+        std::task::Poll::Ready(outcome) => outcome,
+        std::task::Poll::Pending => Err("Lua runtime error: yield not allowed".to_owned()),
+    }
+}
+
+impl Scripts {
+    /// Whether none is loaded.
+    pub fn is_empty(&self) -> bool {
+        self.machines.is_empty()
+    }
+
+    /// Runs the functions of `core.register_init`, once the process is made and before it serves.
+    ///
+    /// # Errors
+    /// What one of them failed with.
+    pub fn initialize(&mut self, process: &Arc<Process>) -> Result<(), String> {
+        for machine in &self.machines {
+            machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
+        }
+        for (machine, function) in std::mem::take(&mut self.inits) {
+            at_once(&machine, function, Vec::new()).map_err(|why| why.replacen("Lua runtime error", "Lua init", 1))?;
+            let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
+            let tasks = known.tasks.into_iter();
+            self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(&machine), function, arguments)));
+        }
+        Ok(())
+    }
+
+    /// Starts the tasks of this worker: the first one has those of the shared state.
+    pub fn start_tasks(&self) {
+        let worker = usize::from(rt::worker());
+        for (machine, function, arguments) in &self.tasks {
+            if machine.number == worker + 1 || (machine.number == 0 && worker == 0) {
+                task::start(machine, function.clone(), arguments.clone());
+            }
+        }
+    }
+}
+
+/// Fills in what scripts see of the proxies.
+fn describe(lua: &mlua::Lua, process: &Arc<Process>) -> mlua::Result<()> {
+    let core: mlua::Table = lua.globals().get("core")?;
+    let generation = process.generation();
+    let make = prelude::native(lua, "proxy")?;
+    let (all, fronts, backs) = (lua.create_table()?, lua.create_table()?, lua.create_table()?);
+    for proxy in generation.program.proxies.iter() {
+        let object: Value = make.call((&*proxy.name, proxy.index))?;
+        all.set(&*proxy.name, object.clone())?;
+        if proxy.frontend.is_some() {
+            fronts.set(&*proxy.name, object.clone())?;
+        }
+        if proxy.backend.is_some() {
+            backs.set(&*proxy.name, object)?;
+        }
+    }
+    core.set("proxies", all)?;
+    core.set("frontends", fronts)?;
+    core.set("backends", backs.into_lua(lua)?)
+}

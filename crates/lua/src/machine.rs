@@ -1,0 +1,249 @@
+//! One state of Lua: its libraries, its lock, its limits, and the functions that its scripts registered. Must never be held
+//! while something is waited for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::moment::Moment;
+use config::spec::{LuaLibraries, LuaSpec};
+use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Thread, Value, VmState};
+use parking_lot::ReentrantMutex;
+
+use crate::registrations::Registrations;
+
+/// What bounds scripts.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    /// The longest time between two pauses.
+    pub(crate) burst: Option<Duration>,
+    /// The longest run time of an action, a fetch or a converter.
+    pub(crate) session: Option<Duration>,
+    /// That of a service.
+    pub(crate) service: Option<Duration>,
+    /// That of a task.
+    pub(crate) task: Option<Duration>,
+    /// A function that may pause does so after so many instructions; `None`: never by itself.
+    pub(crate) forced_yield: Option<u32>,
+    /// Booleans reach scripts as booleans.
+    pub(crate) keeps_booleans: bool,
+}
+
+/// Instructions between two looks at the clock, where no pause is forced.
+const LOOK_AFTER: u32 = 10_000;
+/// The least number of instructions between two pauses of a shared state.
+const LEAST_YIELD: u32 = 500;
+
+impl Limits {
+    /// Those of a state; `sharers`: how many threads share it.
+    pub(crate) fn new(spec: &LuaSpec, sharers: u32) -> Self {
+        let period = |written: Option<u64>, usual: u64| {
+            Some(written.unwrap_or(usual)).filter(|period| *period > 0).map(Duration::from_millis)
+        };
+        let usual_yield = (LOOK_AFTER / sharers.max(1)).max(LEAST_YIELD);
+        Self {
+            burst: period(spec.burst_timeout, 1_000),
+            session: period(spec.session_timeout, 4_000),
+            service: period(spec.service_timeout, 4_000),
+            task: period(spec.task_timeout, 0),
+            forced_yield: Some(spec.forced_yield.unwrap_or(usual_yield)).filter(|number| *number > 0),
+            keeps_booleans: spec.keeps_booleans,
+        }
+    }
+}
+
+/// Why a run was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// `tune.lua.burst-timeout`.
+    Burst,
+    /// The other timeouts.
+    Execution,
+}
+
+/// What runs at the moment, for the hook.
+pub(crate) struct Burst {
+    /// When it is cut, and why.
+    pub(crate) deadline: Option<(Moment, Cut)>,
+    /// The coroutine that may pause.
+    pub(crate) thread: Option<Thread>,
+    /// It was cut.
+    pub(crate) cut: Option<Cut>,
+}
+
+/// What scripts ask the stream by that is at hand.
+pub(crate) struct Current(pub(crate) Option<Function>);
+
+/// A state.
+pub(crate) struct Machine {
+    lua: ReentrantMutex<Lua>,
+    /// The number of its thread, from 1; 0: all share it.
+    pub(crate) number: usize,
+    pub(crate) limits: Limits,
+}
+
+/// What was registered in a state.
+#[derive(Default)]
+pub(crate) struct Functions(pub(crate) HashMap<String, Function>);
+
+/// The mark of what a script asks of its driver by a pause.
+pub(crate) struct Mark(pub(crate) Table);
+
+impl Machine {
+    /// A fresh state with HAProxy's classes.
+    ///
+    /// # Errors
+    /// Lua's.
+    pub(crate) fn new(spec: &LuaSpec, number: usize, limits: Limits, memory: usize) -> mlua::Result<Arc<Self>> {
+        let lua = Lua::new_with(StdLib::COROUTINE, LuaOptions::default())?;
+        lua.load_std_libs(libraries(&spec.libraries))?;
+        if memory > 0 {
+            lua.set_memory_limit(memory)?;
+        }
+        lua.set_app_data(Current(None));
+        lua.set_app_data(Functions::default());
+        lua.set_app_data(Registrations::default());
+        lua.set_app_data(Burst { deadline: None, thread: None, cut: None });
+        prepend_paths(&lua, spec)?;
+        let often = limits.forced_yield.unwrap_or(LOOK_AFTER);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua))?;
+        let machine = Self { lua: ReentrantMutex::new(lua), number, limits };
+        machine.with(|lua| crate::prelude::open(lua, number, machine.limits.keeps_booleans))?;
+        Ok(Arc::new(machine))
+    }
+
+    /// Calls `with` under the state's lock. A state that this thread holds already is lent again.
+    pub(crate) fn with<T>(&self, with: impl FnOnce(&Lua) -> T) -> T {
+        with(&self.lua.lock())
+    }
+
+    /// The function that was registered under that key.
+    pub(crate) fn function(&self, key: &str) -> Option<Function> {
+        self.with(|lua| lua.app_data_ref::<Functions>().and_then(|functions| functions.0.get(key).cloned()))
+    }
+}
+
+/// Looks at the clock now and then, and makes what may pause do so.
+fn watch(lua: &Lua) -> mlua::Result<VmState> {
+    let Some(mut burst) = lua.app_data_mut::<Burst>() else { return Ok(VmState::Continue) };
+    if let Some((_, why)) = burst.deadline.filter(|(deadline, _)| rt::clock::moment() >= *deadline) {
+        burst.cut = Some(why);
+        drop(burst);
+        // A protected call gets one instruction further, not another burst.
+        lua.set_hook(HookTriggers::new().every_nth_instruction(1), |_, _| Err(Error::runtime("timeout")))?;
+        return Err(Error::runtime("timeout"));
+    }
+    let pauses = burst.thread.as_ref().is_some_and(|thread| *thread == lua.current_thread());
+    Ok(if pauses { VmState::Yield } else { VmState::Continue })
+}
+
+fn libraries(written: &LuaLibraries) -> StdLib {
+    let LuaLibraries::Some(names) = written else { return StdLib::ALL_SAFE };
+    let mut all = StdLib::NONE;
+    for name in names {
+        all |= match name.as_str() {
+            "table" => StdLib::TABLE,
+            "io" => StdLib::IO,
+            "os" => StdLib::OS,
+            "string" => StdLib::STRING,
+            "math" => StdLib::MATH,
+            "utf8" => StdLib::UTF8,
+            "package" => StdLib::PACKAGE,
+            _ => StdLib::NONE,
+        };
+    }
+    all
+}
+
+/// `lua-prepend-path`.
+fn prepend_paths(lua: &Lua, spec: &LuaSpec) -> mlua::Result<()> {
+    let Value::Table(package) = lua.globals().get::<Value>("package")? else { return Ok(()) };
+    for path in &spec.paths {
+        let key = if path.of_libraries { "cpath" } else { "path" };
+        let known: String = package.get(key).unwrap_or_default();
+        package.set(key, format!("{};{known}", path.pattern))?;
+    }
+    Ok(())
+}
+
+/// What Lua says of a failure, in HAProxy's form: `MESSAGE from PLACE, PLACE.`
+pub(crate) fn describe(error: &Error) -> String {
+    let text = match error {
+        Error::MemoryError(_) => return "out of memory error.".to_owned(),
+        Error::CallbackError { traceback, cause } => {
+            let mut cause: &Error = cause;
+            while let Error::CallbackError { cause: inner, .. } = cause {
+                cause = inner;
+            }
+            if matches!(cause, Error::MemoryError(_)) {
+                return "out of memory error.".to_owned();
+            }
+            format!("{cause}\n{traceback}")
+        }
+        Error::RuntimeError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.contains("not enough memory") {
+        return "out of memory error.".to_owned();
+    }
+    text
+}
+
+/// The message of an error, and where it came about, as HAProxy lists that.
+pub(crate) fn split_traceback(text: &str) -> (String, String) {
+    let (message, trace) = text.split_once("\nstack traceback:").unwrap_or((text, ""));
+    let mut places: Vec<String> = Vec::new();
+    for line in trace.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        // A call in the place of its caller leaves no name.
+        if line == "(...tail calls...)" {
+            continue;
+        }
+        let line = line.replace("in function <", "in function line ");
+        let line = match line.split_once("in function line ") {
+            Some((before, place)) => {
+                let number = place.rsplit(':').next().unwrap_or("").trim_end_matches('>');
+                format!("{before}in function line {number}")
+            }
+            None => line.replace("in function '", "in global '"),
+        };
+        match line.strip_prefix(crate::prelude::NAME) {
+            // What HAProxy has in C is one place.
+            Some(inside) => {
+                let inside = inside.trim_start_matches(|found: char| found == ':' || found.is_ascii_digit());
+                if places.last().is_some_and(|last| last.starts_with("[C]")) {
+                    places.pop();
+                }
+                places.push(format!("[C]:{inside}"));
+            }
+            None => places.push(line),
+        }
+    }
+    if places.last().is_some_and(|last| last.starts_with("[C]: in ?")) {
+        places.pop();
+    }
+    (message.to_owned(), places.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_traceback;
+
+    #[test]
+    fn places_read_as_haproxys() {
+        let rows = [
+            (
+                "rt.lua:40: taskboom\nstack traceback:\n\t[C]: in function 'error'\n\trt.lua:40: in function <rt.lua:40>",
+                ("rt.lua:40: taskboom", "[C]: in global 'error', rt.lua:40: in function line 40"),
+            ),
+            (
+                "rt.lua:34: Lua: x\nstack traceback:\n\t[C]: in function 'error'\n\t[haproxy]:7: in method 'send'\n\t\
+                 rt.lua:34: in function <rt.lua:34>",
+                ("rt.lua:34: Lua: x", "[C]: in method 'send', rt.lua:34: in function line 34"),
+            ),
+            ("plain", ("plain", "")),
+        ];
+        for (text, (message, places)) in rows {
+            assert_eq!(split_traceback(text), (message.to_owned(), places.to_owned()));
+        }
+    }
+}

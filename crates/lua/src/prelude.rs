@@ -1,0 +1,320 @@
+//! HAProxy's classes in a state: what is written in Lua, and the functions that it asks. Must never run a script.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use engine::probes::{Names, ProcessProbes};
+use engine::worker::Worker;
+use expression::convert::date;
+use expression::pattern::{Network, Places, Regex, Steps};
+use expression::sample::{Bytes, Context, Direction, Meter, Transaction};
+use expression::variable::{Variable, Variables};
+use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
+
+use crate::lent::text;
+use crate::machine::{Current, Functions, Mark};
+use crate::registrations::{Kind, Registrations};
+use crate::value::{Plain, of_sample};
+
+/// How tracebacks name the classes; HAProxy has them in C.
+pub(crate) const NAME: &str = "[haproxy]";
+
+/// The parts of the classes that are written in Lua, in the order in which they are read.
+const PARTS: &[&str] = &[include_str!("prelude/core.lua"), include_str!("prelude/applet.lua")];
+
+/// A compiled regular expression.
+struct Pattern(Regex);
+
+impl UserData for Pattern {}
+
+/// A parsed address.
+struct Address(Network);
+
+impl UserData for Address {}
+
+/// Opens the classes.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Result<()> {
+    let (native, mark) = (lua.create_table()?, lua.create_table()?);
+    lua.set_app_data(Mark(mark.clone()));
+    native.set("thread", number)?;
+    asking(lua, &native)?;
+    registering(lua, &native)?;
+    telling(lua, &native, keeps_booleans)?;
+    texts(lua, &native)?;
+    addresses(lua, &native)?;
+    for part in PARTS {
+        lua.load(*part).set_name(format!("={NAME}")).call::<()>((native.clone(), mark.clone()))?;
+    }
+    lua.set_named_registry_value("native", native)
+}
+
+/// A function of the classes.
+pub(crate) fn native(lua: &Lua, name: &str) -> mlua::Result<Function> {
+    lua.named_registry_value::<Table>("native")?.get(name)
+}
+
+/// What reaches the stream that is at hand.
+fn asking(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set(
+        "ask",
+        lua.create_function(|lua, arguments: MultiValue| {
+            let current = lua.app_data_ref::<Current>().and_then(|current| current.0.clone());
+            match current {
+                Some(current) => current.call::<MultiValue>(arguments),
+                None => {
+                    let wrong = "no stream is at hand".into_lua(lua)?;
+                    Ok([Value::Nil, wrong].into_iter().collect())
+                }
+            }
+        })?,
+    )?;
+    native.set(
+        "log",
+        lua.create_function(|_, (level, message): (i64, mlua::String)| {
+            crate::voice::log(None, level, &message.to_string_lossy());
+            Ok(())
+        })?,
+    )
+}
+
+fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    let register = |lua: &Lua, arguments: Variadic<Value>| {
+        let (kind, name) = (text(arguments.first()), text(arguments.get(1)));
+        let Some(Value::Function(function)) = arguments.get(2).cloned() else { return Ok(()) };
+        let Some(mut known) = lua.app_data_mut::<Registrations>() else { return Ok(()) };
+        let kind = match kind.as_str() {
+            "init" => {
+                known.inits.push(function);
+                return Ok(());
+            }
+            "fetch" => Kind::Fetch,
+            "converter" => Kind::Converter,
+            "service" => Kind::Service(text(arguments.get(3)) == "http"),
+            _ => {
+                let sets = match arguments.get(3) {
+                    Some(Value::Table(sets)) => sets.sequence_values::<String>().collect::<mlua::Result<_>>()?,
+                    _ => Vec::new(),
+                };
+                let count = arguments.get(4).and_then(Value::as_usize).unwrap_or(0);
+                Kind::Action(sets, count)
+            }
+        };
+        if let Some(mut functions) = lua.app_data_mut::<Functions>() {
+            functions.0.insert(format!("{}{name}", kind.prefix()), function.clone());
+        }
+        known.rows.push((kind, name, function));
+        Ok(())
+    };
+    native.set("register", lua.create_function(register)?)?;
+    let task = |lua: &Lua, mut arguments: Variadic<Value>| {
+        if arguments.is_empty() {
+            return Ok(());
+        }
+        let Value::Function(function) = arguments.remove(0) else { return Ok(()) };
+        let arguments: Vec<Value> = arguments.into_iter().collect();
+        if crate::here().is_some() {
+            crate::task::start_later(lua, function, arguments);
+        } else if let Some(mut known) = lua.app_data_mut::<Registrations>() {
+            known.tasks.push((function, arguments));
+        }
+        Ok(())
+    };
+    native.set("register_task", lua.create_function(task)?)?;
+    native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
+}
+
+/// What is known of the process.
+fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
+    native.set(
+        "now",
+        lua.create_function(|_, ()| {
+            let since = rt::clock::since_epoch();
+            Ok((since.as_secs(), since.subsec_micros()))
+        })?,
+    )?;
+    native.set(
+        "get_var",
+        lua.create_function(move |_, name: String| {
+            let Ok(variable) = Variable::parse(&name) else { return Ok(Plain::Nil) };
+            let Some(worker) = crate::here() else { return Ok(Plain::Nil) };
+            Ok(lend(&worker, |context| {
+                let value = context.variables.get(context, &variable);
+                value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans))
+            }))
+        })?,
+    )?;
+    native.set(
+        "info",
+        lua.create_function(|_, ()| match crate::info() {
+            Some(rows) => {
+                let rows = rows.into_iter().map(|(name, value)| {
+                    let value = value.parse().map_or_else(|_| Plain::Text(value.into_bytes()), Plain::Int);
+                    (Plain::Text(name.into_bytes()), value)
+                });
+                Ok((Plain::Table(rows.collect()), Plain::Nil))
+            }
+            None => Ok((Plain::Nil, Plain::from("'core.get_info' is not available before the process serves"))),
+        })?,
+    )?;
+    native.set(
+        "date",
+        lua.create_function(|_, (kind, text): (String, mlua::String)| {
+            let text = text.as_bytes();
+            Ok(match kind.as_str() {
+                "imf_date" => date::imf_date(&text),
+                "rfc850_date" => date::rfc850_date(&text),
+                "asctime_date" => date::asctime_date(&text),
+                _ => date::http_date(&text),
+            })
+        })?,
+    )?;
+    native.set(
+        "real_name",
+        lua.create_function(|_, (kind, name): (String, String)| Ok(crate::rows::real_name(kind == "fetch", &name)))?,
+    )?;
+    native.set(
+        "reason",
+        lua.create_function(|_, status: i64| Ok(wire::http::reason(u16::try_from(status).unwrap_or(0))))?,
+    )?;
+    native.set(
+        "wake_time",
+        lua.create_function(|lua, period: u64| {
+            lua.set_app_data(WakeTime(Duration::from_millis(period)));
+            Ok(())
+        })?,
+    )
+}
+
+/// What an action that returns `act.YIELD` wants to be woken after.
+pub(crate) struct WakeTime(pub(crate) Duration);
+
+/// Lends an evaluation without a stream.
+pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
+    let generation = worker.generation();
+    let shared = &worker.process;
+    worker.with_arena(|arena| {
+        with(&Context {
+            program: Some(&*generation.program),
+            live: Some(&*shared.live),
+            lists: Some(&generation.lists),
+            arena,
+            limit: generation.program.global.bufsize,
+            now: rt::now(),
+            probes: &ProcessProbes { worker, names: Names { frontend: "LUA", ..Names::default() }, identify: None },
+            direction: Direction::Request,
+            frontend: None,
+            backend: None,
+            server: None,
+            request: None,
+            unread: None,
+            response: None,
+            bytes: Bytes::new(&[], true),
+            transaction: Transaction::default(),
+            captures: None,
+            variables: Variables {
+                process: Some(&shared.live.variables),
+                limits: shared.live.variable_limits.as_ref(),
+                ..Variables::default()
+            },
+            incomplete: Cell::new(false),
+            exhausted: Cell::new(false),
+            meter: &Meter::default(),
+        })
+    })
+}
+
+fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set("integer", lua.create_function(|lua, value: Value| Ok(lua.coerce_integer(value).ok().flatten()))?)?;
+    native.set(
+        "concat",
+        lua.create_function(|lua, pieces: Table| {
+            let mut whole = Vec::new();
+            for piece in pieces.sequence_values::<mlua::String>() {
+                whole.extend_from_slice(&piece?.as_bytes());
+            }
+            lua.create_string(&whole)
+        })?,
+    )?;
+    native.set(
+        "tokenize",
+        lua.create_function(|lua, (whole, separators, noblank): (mlua::String, mlua::String, bool)| {
+            let (whole, separators) = (whole.as_bytes().to_vec(), separators.as_bytes().to_vec());
+            let parts = whole.split(|byte| separators.contains(byte)).filter(|part| !noblank || !part.is_empty());
+            lua.create_sequence_from(parts.map(|part| lua.create_string(part)).collect::<mlua::Result<Vec<_>>>()?)
+        })?,
+    )?;
+    native.set(
+        "compile",
+        lua.create_function(|lua, (pattern, case): (mlua::String, bool)| {
+            Ok(match Regex::new(&pattern.to_string_lossy(), !case) {
+                Ok(regex) => (Value::UserData(lua.create_userdata(Pattern(regex))?), None),
+                Err(why) => (Value::Nil, Some(why)),
+            })
+        })?,
+    )?;
+    native.set(
+        "regex",
+        lua.create_function(
+            |lua, (pattern, whole, groups): (mlua::UserDataRef<Pattern>, mlua::String, bool)| match look(
+                &pattern.0,
+                &whole.as_bytes(),
+                groups,
+            ) {
+                Some(None) => Ok((Value::Boolean(false), None)),
+                Some(Some(_)) if !groups => Ok((Value::Boolean(true), None)),
+                Some(Some(found)) => {
+                    let found: mlua::Result<Vec<_>> = found.iter().map(|part| lua.create_string(part)).collect();
+                    Ok((Value::Table(lua.create_sequence_from(found?)?), None))
+                }
+                None => Ok((Value::Nil, Some("the regular expression takes too many steps"))),
+            },
+        )?,
+    )
+}
+
+/// The match and its groups; `None`: that takes too many steps.
+fn look(regex: &Regex, whole: &[u8], groups: bool) -> Option<Option<Vec<Vec<u8>>>> {
+    let steps = Steps::for_text(whole.len());
+    if !groups {
+        return regex.is_match_within(whole, &steps).ok().map(|found| found.then(Vec::new));
+    }
+    let mut places = Places::default();
+    let mut search = regex.search(&mut places, whole, (&steps, true)).ok()?;
+    if search.next(0).ok()?.is_none() {
+        return Some(None);
+    }
+    let part = |index| search.get(index).map(|(start, end)| whole[start..end].to_vec());
+    Some(Some((0..20).map_while(part).collect()))
+}
+
+/// Whether one of two networks is in the other.
+fn overlap(one: Network, other: Network) -> bool {
+    match (one, other) {
+        (Network::V4(one, mask), Network::V4(other, further)) => (one ^ other) & mask & further == 0,
+        (Network::V6(one, mask), Network::V6(other, further)) => (one ^ other) & mask & further == 0,
+        _ => false,
+    }
+}
+
+fn addresses(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set(
+        "parse_addr",
+        lua.create_function(|lua, text: mlua::String| match Network::parse(&text.to_string_lossy()) {
+            Some(network) => lua.create_userdata(Address(network)).map(Value::UserData),
+            None => Ok(Value::Nil),
+        })?,
+    )?;
+    native.set(
+        "match_addr",
+        lua.create_function(|_, (one, other): (Value, Value)| {
+            let address = |value: &Value| {
+                value.as_userdata().and_then(|data| data.borrow::<Address>().ok().map(|address| address.0))
+            };
+            // What is no address matches nothing.
+            Ok(address(&one).zip(address(&other)).is_some_and(|(one, other)| overlap(one, other)))
+        })?,
+    )
+}

@@ -1,0 +1,46 @@
+//! What scripts register while they are loaded. Must never call it.
+
+use mlua::{Function, Value};
+
+/// Which kind of thing a function was registered as.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    /// `core.register_fetches`.
+    Fetch,
+    /// `core.register_converters`.
+    Converter,
+    /// `core.register_action`: the rule sets' names, and how many arguments there are.
+    Action(Vec<String>, usize),
+    /// `core.register_service`, for HTTP or TCP.
+    Service(bool),
+}
+
+impl Kind {
+    /// What the key of its function begins with.
+    pub(crate) fn prefix(&self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch.",
+            Self::Converter => "converter.",
+            Self::Action(..) => "action.",
+            Self::Service(_) => "service.",
+        }
+    }
+
+    /// As HAProxy's messages name it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Fetch => "sample-fetch",
+            Self::Converter => "sample-converter",
+            Self::Action(..) => "action",
+            Self::Service(_) => "service",
+        }
+    }
+}
+
+/// What is registered and was not taken over yet.
+#[derive(Default)]
+pub(crate) struct Registrations {
+    pub(crate) rows: Vec<(Kind, String, Function)>,
+    pub(crate) inits: Vec<Function>,
+    pub(crate) tasks: Vec<(Function, Vec<Value>)>,
+}

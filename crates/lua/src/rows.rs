@@ -1,0 +1,281 @@
+//! The fetches, converters and actions that scripts registered, as rows of the tables that configurations name. Must never
+//! run a function whose row was not asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::task::{self, Poll, Waker};
+
+use config::keyword::rule::{
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONTENT, TCP_RESPONSE_CONTENT,
+};
+use engine::script::{Action, StreamAccess, Verdict};
+use engine::service::registry::Services;
+use expression::convert::Converter;
+use expression::fetch::Fetch;
+use expression::sample::{Context, Places, Type, Value as Sample};
+use expression::vocabulary::Vocabulary;
+use expression::{Arguments, Kind as Parameter, Signature};
+use mlua::{MultiValue, Value};
+use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wait};
+
+use crate::lent::{Evaluation, Lent, fit};
+use crate::machine::Machine;
+use crate::prelude::{WakeTime, native};
+use crate::registrations::Kind;
+use crate::run::{Answer, Run};
+use crate::{Home, voice};
+
+/// Arguments of a fetch or a converter at most.
+const MOST_ARGUMENTS: usize = 5;
+
+/// The real names of fetches and converters, by the names of methods: dots, dashes and pluses are underscores there.
+static METHODS: OnceLock<(HashMap<String, String>, HashMap<String, String>)> = OnceLock::new();
+
+fn method_name(name: &str) -> String {
+    name.replace(['.', '-', '+'], "_")
+}
+
+/// Remembers the names that methods stand for. Only the first call has an effect.
+pub(crate) fn know_names(vocabulary: &Vocabulary) {
+    let names = |all: &mut dyn Iterator<Item = &str>| all.map(|name| (method_name(name), name.to_owned())).collect();
+    let _ = METHODS.set((names(&mut vocabulary.fetch_names()), names(&mut vocabulary.converter_names())));
+}
+
+/// The fetch or converter that a method stands for.
+pub(crate) fn real_name(is_fetch: bool, method: &str) -> Option<String> {
+    let (fetches, converters) = METHODS.get()?;
+    let names = if is_fetch { fetches } else { converters };
+    names.get(method).cloned()
+}
+
+/// Runs what may not pause, and returns what it returned.
+fn run_at_once(
+    machine: &Arc<Machine>,
+    what: String,
+    key: &str,
+    lent: &dyn Lent,
+    arguments: impl FnOnce(&mlua::Lua) -> mlua::Result<Vec<Value>>,
+) -> Result<MultiValue, String> {
+    let function = machine.function(key).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
+    let run = machine.with(|lua| {
+        let arguments = with_stream(lua, lent, machine.limits.keeps_booleans, arguments)
+            .map_err(|error| format!("Lua {what}: {error}"))?;
+        Run::new(machine, function, arguments, (what.clone(), machine.limits.session, false))
+    });
+    let mut run = run?;
+    let mut cx = task::Context::from_waker(Waker::noop());
+    match run.poll(&mut cx, Some(lent), &mut |_, _, _| Answer::Unknown) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(format!("Lua {what}: yield not allowed.")),
+    }
+}
+
+/// Makes arguments while the stream is at hand.
+fn with_stream(
+    lua: &mlua::Lua,
+    lent: &dyn Lent,
+    keeps_booleans: bool,
+    make: impl FnOnce(&mlua::Lua) -> mlua::Result<Vec<Value>>,
+) -> mlua::Result<Vec<Value>> {
+    use crate::machine::Current;
+    lua.scope(|scope| {
+        let ask = scope.create_function(|lua, arguments: MultiValue| {
+            crate::lent::dispatch(lua, lent, &arguments.into_iter().collect::<Vec<_>>(), keeps_booleans)
+        })?;
+        let outer = lua.set_app_data(Current(Some(ask)));
+        let made = make(lua);
+        lua.set_app_data(outer.unwrap_or(Current(None)));
+        made
+    })
+}
+
+fn written(lua: &mlua::Lua, arguments: &Arguments) -> mlua::Result<Vec<Value>> {
+    let texts = (0..MOST_ARGUMENTS).map_while(|index| arguments.text(index));
+    texts.map(|text| lua.create_string(text).map(Value::String)).collect()
+}
+
+/// What a function returned, as a sample of text.
+fn to_text<'a>(context: &Context<'a>, values: &MultiValue) -> Option<Sample<'a>> {
+    let value = values.front().cloned().unwrap_or(Value::Nil);
+    fit(context, crate::value::to_sample(&value, context)?, Type::Str)
+}
+
+fn parameters() -> Signature {
+    Signature::owned(0, vec![Parameter::Str; MOST_ARGUMENTS])
+}
+
+/// Registers a fetch.
+pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool {
+    let (key, short) = (format!("fetch.{name}"), name.to_owned());
+    let eval = move |context: &Context<'_>, arguments: &Arguments| -> Option<MultiValue> {
+        let (machine, what) = (home.machine()?, format!("sample-fetch '{short}'"));
+        let lent = Evaluation(context);
+        let made = run_at_once(&machine, what, &key, &lent, |lua| {
+            let mut all = vec![native(lua, "transaction")?.call::<Value>(())?];
+            all.extend(written(lua, arguments)?);
+            Ok(all)
+        });
+        made.map_err(|why| voice::failed(context.frontend, &why)).ok()
+    };
+    let row =
+        Fetch::owned(format!("lua.{name}"), parameters(), Type::Str, Places::EVERYWHERE, move |context, arguments| {
+            let values = eval(context, arguments)?;
+            to_text(context, &values)
+        });
+    services.registry_mut().vocabulary.add_fetch(row).is_ok()
+}
+
+/// Registers a converter.
+pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> bool {
+    let (key, short) = (format!("converter.{name}"), name.to_owned());
+    let eval = move |context: &Context<'_>, value: Sample<'_>, arguments: &Arguments| -> Option<MultiValue> {
+        let (machine, what) = (home.machine()?, format!("converter '{short}'"));
+        let lent = Evaluation(context);
+        let made = run_at_once(&machine, what, &key, &lent, |lua| {
+            let input = value.bytes().unwrap_or_default();
+            let mut all = vec![Value::String(lua.create_string(input)?)];
+            all.extend(written(lua, arguments)?);
+            Ok(all)
+        });
+        made.map_err(|why| voice::failed(context.frontend, &why)).ok()
+    };
+    let types = (Type::Str, Type::Str);
+    let row = Converter::owned(format!("lua.{name}"), parameters(), types, move |context, value, arguments| {
+        let values = eval(context, value, arguments)?;
+        to_text(context, &values)
+    });
+    services.registry_mut().vocabulary.add_converter(row).is_ok()
+}
+
+fn sets(names: &[String]) -> RuleSets {
+    let set = |name: &String| match name.as_str() {
+        "tcp-req" => TCP_REQUEST_CONTENT,
+        "tcp-res" => TCP_RESPONSE_CONTENT,
+        "http-req" => HTTP_REQUEST,
+        "http-res" => HTTP_RESPONSE,
+        _ => HTTP_AFTER_RESPONSE,
+    };
+    names.iter().map(set).fold(0, |all, set| all | set)
+}
+
+/// Registers an action.
+pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: Home) -> bool {
+    let Kind::Action(places, count) = kind else { return false };
+    let (count, short, sets) = (*count, name.to_owned(), sets(places));
+    let number = services.add_action(Arc::new(move |arguments| {
+        Box::new(Acting { home: home.clone(), name: short.clone(), arguments, run: None, pause: None })
+    }));
+    let row = RegisteredAction::new(format!("lua.{name}"), sets, move |words, _| {
+        let mut arguments = Vec::new();
+        for _ in 0..count {
+            let word = words.take().ok_or_else(|| RuleError::new(format!("expect {count} arguments")))?;
+            arguments.push(word.text.clone().into_boxed_str());
+        }
+        Ok(Ruled::Wait(Wait::Script(ScriptCall { number, arguments: arguments.into() })))
+    });
+    services.registry_mut().add_action(row).is_ok()
+}
+
+/// One run of an action.
+struct Acting {
+    home: Home,
+    name: String,
+    arguments: Arc<[Box<str>]>,
+    run: Option<Run>,
+    /// It has returned `act.YIELD`, and is called again after that.
+    pause: Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+impl Acting {
+    fn begin(&self, stream: &StreamAccess<'_>) -> Result<Run, String> {
+        let what = format!("function '{}'", self.name);
+        let missing = || format!("Lua {what}: not registered in this thread.");
+        let machine = self.home.machine().ok_or_else(missing)?;
+        let function = machine.function(&format!("action.{}", self.name)).ok_or_else(missing)?;
+        machine.with(|lua| {
+            let arguments = with_stream(lua, stream, machine.limits.keeps_booleans, |lua| {
+                let mut all = vec![native(lua, "transaction")?.call::<Value>(())?];
+                for argument in self.arguments.iter() {
+                    all.push(Value::String(lua.create_string(&**argument)?));
+                }
+                Ok(all)
+            });
+            let arguments = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
+            lua.remove_app_data::<WakeTime>();
+            Run::new(&machine, function, arguments, (what.clone(), machine.limits.session, true))
+        })
+    }
+
+    /// What an action's return means; `None`: it is called again.
+    fn conclude(&mut self, values: &MultiValue, stream: &StreamAccess<'_>) -> Option<Verdict> {
+        let machine = self.home.machine()?;
+        // `txn:done` returns the mark and the answer.
+        if let Some(Value::Table(_)) = values.front()
+            && machine.with(|lua| lua.app_data_ref::<crate::machine::Mark>().map(|mark| mark.0.clone()))
+                == values.front().and_then(Value::as_table).cloned()
+        {
+            let reply = values.get(1).and_then(Value::as_table);
+            let is_http = reply.is_some() && Lent::lend(stream, &mut |_| {});
+            return Some(match reply.filter(|_| is_http).map(|reply| machine.with(|_| crate::reply::write(reply))) {
+                None => Verdict::Abort,
+                Some(Ok((status, text))) => Verdict::Reply(status, text),
+                Some(Err(why)) => {
+                    voice::failed(Some(stream.proxy()), &format!("Lua function '{}': {why}.", self.name));
+                    Verdict::Fail
+                }
+            });
+        }
+        Some(match values.front().and_then(Value::as_i64) {
+            Some(1) => Verdict::Stop,
+            Some(2) => {
+                let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
+                // Without a time it is called again as soon as others had their turn.
+                let period = period.unwrap_or(std::time::Duration::from_millis(1));
+                self.pause = Some(Box::pin(rt::sleep(period)));
+                return None;
+            }
+            Some(3) => Verdict::Fail,
+            Some(4 | 6) => Verdict::Abort,
+            Some(5) => Verdict::Deny,
+            Some(7) => Verdict::Invalid,
+            _ => Verdict::Continue,
+        })
+    }
+}
+
+impl Action for Acting {
+    fn poll(&mut self, cx: &mut task::Context<'_>, stream: &StreamAccess<'_>) -> Poll<Verdict> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                if pause.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.pause = None;
+            }
+            let outcome = match &mut self.run {
+                Some(run) => match run.poll(cx, Some(stream), &mut |_, _, _| Answer::Unknown) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(outcome) => outcome,
+                },
+                None => match self.begin(stream) {
+                    Ok(run) => {
+                        self.run = Some(run);
+                        continue;
+                    }
+                    Err(why) => Err(why),
+                },
+            };
+            self.run = None;
+            match outcome {
+                Ok(values) => match self.conclude(&values, stream) {
+                    Some(verdict) => return Poll::Ready(verdict),
+                    None => continue,
+                },
+                Err(why) => {
+                    voice::failed(Some(stream.proxy()), &why);
+                    return Poll::Ready(Verdict::Continue);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One run of a function of a script, from its call to its end: resumed as often as what it waits for is there, ended where
+//! it takes too long. Must never wait with the state's lock held.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mlua::{Function, IntoLua, Lua, MultiValue, Thread, ThreadStatus, Value};
+
+use crate::jobs;
+use crate::lent::{self, Lent};
+use crate::machine::{Burst, Current, Cut, Machine, Mark, describe, split_traceback};
+use crate::value::Plain;
+
+/// What a function waits for outside of Lua, and what its pause returns then.
+pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
+
+/// What the caller of a run makes of what the function asks.
+pub(crate) enum Answer {
+    /// It is not the caller's.
+    Unknown,
+    /// The pause returns these.
+    Ready(Vec<Plain>),
+    /// It is asked again when the caller's task is woken.
+    Pending,
+}
+
+/// What asks are answered by.
+pub(crate) type Asked<'a> = &'a mut dyn FnMut(&mut Context<'_>, &str, &[Value]) -> Answer;
+
+enum State {
+    /// Not begun: the function's arguments.
+    New(Vec<Value>),
+    /// It goes on once others had their turn.
+    Turn,
+    /// It waits for something outside.
+    Waits(Job),
+    /// It has asked the caller.
+    Asks(String, Vec<Value>),
+    /// It has ended.
+    Over,
+}
+
+/// A run.
+pub(crate) struct Run {
+    machine: Arc<Machine>,
+    thread: Thread,
+    /// As messages name it: `function 'x'`.
+    what: String,
+    limit: Option<Duration>,
+    spent: Duration,
+    yields: bool,
+    /// The process starts: nothing is waited for, and no time is too long.
+    starts: bool,
+    state: State,
+}
+
+/// What one resumption came to.
+enum Step {
+    Ended(MultiValue),
+    Paused,
+    Asked(String, Vec<Value>),
+    Done(MultiValue),
+    Failed(String),
+}
+
+impl Run {
+    /// A run of that function.
+    ///
+    /// # Errors
+    /// Lua's: there is no memory.
+    pub(crate) fn new(
+        machine: &Arc<Machine>,
+        function: Function,
+        arguments: Vec<Value>,
+        (what, limit, yields): (String, Option<Duration>, bool),
+    ) -> Result<Self, String> {
+        let thread = machine.with(|lua| lua.create_thread(function)).map_err(|error| format!("Lua {what}: {error}"))?;
+        let (machine, state) = (Arc::clone(machine), State::New(arguments));
+        Ok(Self { machine, thread, what, limit, spent: Duration::ZERO, yields, starts: false, state })
+    }
+
+    /// It runs while the process starts.
+    pub(crate) fn starting(&mut self) {
+        self.starts = true;
+    }
+
+    /// Goes on. Ready with what the function returned, or with why it failed, as a sentence for the log.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        lent: Option<&dyn Lent>,
+        asked: Asked<'_>,
+    ) -> Poll<Result<MultiValue, String>> {
+        loop {
+            let arguments = match std::mem::replace(&mut self.state, State::Over) {
+                State::New(arguments) => arguments.into_iter().collect(),
+                State::Turn => MultiValue::new(),
+                State::Waits(mut job) => match job.as_mut().poll(cx) {
+                    Poll::Ready(values) => self.to_lua(values),
+                    Poll::Pending => {
+                        self.state = State::Waits(job);
+                        return Poll::Pending;
+                    }
+                },
+                State::Asks(name, values) => match asked(cx, &name, &values) {
+                    Answer::Ready(values) => self.to_lua(values),
+                    Answer::Pending => {
+                        self.state = State::Asks(name, values);
+                        return Poll::Pending;
+                    }
+                    Answer::Unknown => match jobs::begin(&self.machine, &name, &values) {
+                        Some(job) => {
+                            self.state = State::Waits(job);
+                            continue;
+                        }
+                        None => return Poll::Ready(Err(self.failure("yield not allowed."))),
+                    },
+                },
+                State::Over => return Poll::Ready(Ok(MultiValue::new())),
+            };
+            match self.resume(arguments, lent) {
+                Step::Ended(values) | Step::Done(values) => return Poll::Ready(Ok(values)),
+                Step::Failed(why) => return Poll::Ready(Err(why)),
+                Step::Paused | Step::Asked(..) if !self.yields => {
+                    return Poll::Ready(Err(self.failure("yield not allowed.")));
+                }
+                Step::Paused => {
+                    self.state = State::Turn;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Step::Asked(name, values) => self.state = State::Asks(name, values),
+            }
+        }
+    }
+
+    fn to_lua(&self, values: Vec<Plain>) -> MultiValue {
+        let made: mlua::Result<MultiValue> =
+            self.machine.with(|lua| values.into_iter().map(|value| value.into_lua(lua)).collect());
+        made.unwrap_or_default()
+    }
+
+    fn failure(&self, why: &str) -> String {
+        format!("Lua {}: {why}", self.what)
+    }
+
+    /// Runs to the next pause, under the lock.
+    fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn Lent>) -> Step {
+        let machine = Arc::clone(&self.machine);
+        machine.with(|lua| {
+            let begun = rt::clock::moment();
+            let burst = machine.limits.burst.filter(|_| !self.starts).map(|burst| (begun + burst, Cut::Burst));
+            let whole = self.limit.map(|limit| (begun + limit.saturating_sub(self.spent), Cut::Execution));
+            let deadline = [burst, whole].into_iter().flatten().min_by_key(|(moment, _)| *moment);
+            let pauses = self.yields && machine.limits.forced_yield.is_some();
+            let thread = pauses.then(|| self.thread.clone());
+            let outer = lua.set_app_data(Burst { deadline, thread, cut: None });
+            let result = self.call(lua, arguments, lent);
+            let cut = lua.app_data_ref::<Burst>().and_then(|burst| burst.cut);
+            if let Some(outer) = outer {
+                lua.set_app_data(outer);
+            }
+            self.spent += rt::clock::moment().saturating_since(begun);
+            match (result, cut) {
+                (_, Some(Cut::Burst)) => Step::Failed(self.failure("burst timeout.")),
+                (_, Some(Cut::Execution)) => Step::Failed(self.failure("execution timeout.")),
+                (Ok(values), None) => self.sort(lua, values),
+                (Err(error), None) => Step::Failed(self.explain(&error)),
+            }
+        })
+    }
+
+    /// Resumes the coroutine, with what it may ask of the stream at hand.
+    fn call(&self, lua: &Lua, arguments: MultiValue, lent: Option<&dyn Lent>) -> mlua::Result<MultiValue> {
+        let keeps_booleans = self.machine.limits.keeps_booleans;
+        match lent {
+            None => {
+                let outer = lua.set_app_data(Current(None));
+                let result = self.thread.resume(arguments);
+                lua.set_app_data(outer.unwrap_or(Current(None)));
+                result
+            }
+            Some(lent) => lua.scope(|scope| {
+                let ask = scope.create_function(|lua, arguments: MultiValue| {
+                    lent::dispatch(lua, lent, &arguments.into_iter().collect::<Vec<_>>(), keeps_booleans)
+                })?;
+                let outer = lua.set_app_data(Current(Some(ask)));
+                let result = self.thread.resume(arguments);
+                lua.set_app_data(outer.unwrap_or(Current(None)));
+                result
+            }),
+        }
+    }
+
+    /// What a pause or a return means.
+    fn sort(&self, lua: &Lua, mut values: MultiValue) -> Step {
+        if self.thread.status() != ThreadStatus::Resumable {
+            return Step::Ended(values);
+        }
+        let is_ask = match (values.front(), lua.app_data_ref::<Mark>()) {
+            (Some(Value::Table(first)), Some(mark)) => *first == mark.0,
+            _ => false,
+        };
+        if !is_ask {
+            return Step::Paused;
+        }
+        values.pop_front();
+        match values.pop_front() {
+            Some(Value::String(name)) => match &*name.to_string_lossy() {
+                "done" => Step::Done(values),
+                "yield" => Step::Paused,
+                name => Step::Asked(name.to_owned(), values.into_iter().collect()),
+            },
+            _ => Step::Paused,
+        }
+    }
+
+    fn explain(&self, error: &mlua::Error) -> String {
+        let text = describe(error);
+        if text == "out of memory error." {
+            return self.failure(&text);
+        }
+        let (message, places) = split_traceback(&text);
+        if self.starts {
+            return format!("Lua runtime error: {message}");
+        }
+        let number = self.machine.number;
+        let from = if places.is_empty() { ".".to_owned() } else { format!(" from {places}.") };
+        // HAProxy shows texts alone.
+        let kind = if message.starts_with("table: ") || message.starts_with("(error object") {
+            "unknown runtime error".to_owned()
+        } else {
+            format!("runtime error: {message}")
+        };
+        self.failure(&format!("[state-id {number}] {kind}{from}"))
+    }
+}

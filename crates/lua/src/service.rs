@@ -1,0 +1,286 @@
+//! Services of scripts for HTTP: a function makes the answer while its applet reads the request and writes. Must never hold
+//! more than a buffer of either.
+
+use std::task::{Context, Poll, Waker};
+
+use base::buffer::Buffer;
+use base::slab::Key;
+use conn::service::{Failed, Service, respond};
+use engine::script::StreamAccess;
+use engine::service::registry::Services;
+use engine::session::Session;
+use engine::worker::SharedStreamState;
+use mlua::{Table, Value};
+use std::sync::Arc;
+use wire::http::Head;
+
+use crate::lent::request_parts;
+use crate::prelude::native;
+use crate::reply::is_name;
+use crate::run::{Answer, Run};
+use crate::value::Plain;
+use crate::{Home, voice};
+
+/// Bytes that wait on either side at most, before the other end has to take some.
+const BUFFER: usize = 16_384;
+
+/// Registers a service for HTTP.
+pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
+    let shown = format!("lua.{name}");
+    if services.names().find(&shown).is_some() {
+        return false;
+    }
+    let short = name.to_owned();
+    services.register(
+        &shown,
+        true,
+        Arc::new(move |session: &Session, state: &SharedStreamState| {
+            let task = state.try_borrow().ok().and_then(|state| state.task);
+            let frontend = session.frontend;
+            let flow = Flow::default();
+            Box::new(Serving {
+                home: home.clone(),
+                name: short.clone(),
+                state: state.clone(),
+                task,
+                frontend,
+                run: None,
+                flow,
+            })
+        }),
+    );
+    true
+}
+
+/// What an applet has of the two directions.
+#[derive(Default)]
+pub(crate) struct Flow {
+    /// Payload of the request that was not read.
+    pub(crate) input: Vec<u8>,
+    /// No more comes.
+    pub(crate) ended: bool,
+    /// Payload of the answer that was not taken.
+    pub(crate) output: Vec<u8>,
+    /// Bytes that the answer's head still announces.
+    left: Option<u64>,
+    /// The answer's head, once the function has begun it.
+    head: Option<(u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>)>,
+    /// Who waits for input.
+    waker: Option<Waker>,
+    /// The function has ended; whether well.
+    over: Option<bool>,
+}
+
+impl Flow {
+    /// Answers what an applet asks.
+    pub(crate) fn ask(&mut self, cx: &Context<'_>, name: &str, values: &[Value]) -> Answer {
+        let answer = match name {
+            "applet.start" => self.start(values.first()),
+            "applet.send" => self.send(values.first()),
+            "applet.receive" => self.receive(values.first().and_then(Value::as_usize)),
+            "applet.getline" => self.line(),
+            "applet.try_receive" => match (self.input.is_empty(), self.ended) {
+                (true, false) => Answer::Ready(vec![Plain::Nil]),
+                _ => Answer::Ready(vec![Plain::Text(std::mem::take(&mut self.input))]),
+            },
+            _ => return Answer::Unknown,
+        };
+        if matches!(answer, Answer::Pending) {
+            self.waker = Some(cx.waker().clone());
+        }
+        answer
+    }
+
+    fn start(&mut self, response: Option<&Value>) -> Answer {
+        let Some(Value::Table(response)) = response else { return Answer::Ready(Vec::new()) };
+        match read_head(response) {
+            Ok((status, reason, fields)) => {
+                let length = fields.iter().find(|(name, _)| name == b"content-length");
+                self.left = length.and_then(|(_, value)| std::str::from_utf8(value).ok()?.trim().parse().ok());
+                self.head = Some((status, reason, fields));
+                Answer::Ready(Vec::new())
+            }
+            Err(why) => Answer::Ready(vec![Plain::from(why)]),
+        }
+    }
+
+    fn send(&mut self, data: Option<&Value>) -> Answer {
+        if self.output.len() >= BUFFER {
+            return Answer::Pending;
+        }
+        let Some(Value::String(data)) = data else { return Answer::Ready(Vec::new()) };
+        let data = data.as_bytes();
+        let mut fits = &data[..];
+        if let Some(left) = &mut self.left {
+            // What is beyond the announced length would be taken for another answer.
+            fits = &fits[..fits.len().min(usize::try_from(*left).unwrap_or(usize::MAX))];
+            *left -= fits.len() as u64;
+        }
+        self.output.extend_from_slice(fits);
+        Answer::Ready(vec![Plain::Int(i64::try_from(data.len()).unwrap_or(i64::MAX))])
+    }
+
+    fn receive(&mut self, wanted: Option<usize>) -> Answer {
+        let enough = wanted.map_or(self.ended, |wanted| self.input.len() >= wanted || self.ended);
+        // A function that asks for more than there is room for gets what there is.
+        if !enough && self.input.len() < MOST_BODY {
+            return Answer::Pending;
+        }
+        let rest = self.input.split_off(wanted.unwrap_or(usize::MAX).min(self.input.len()));
+        Answer::Ready(vec![Plain::Text(std::mem::replace(&mut self.input, rest))])
+    }
+
+    fn line(&mut self) -> Answer {
+        let end = self.input.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let end = match end {
+            None if self.ended || self.input.len() >= MOST_BODY => self.input.len(),
+            None => return Answer::Pending,
+            Some(end) => end,
+        };
+        let rest = self.input.split_off(end);
+        Answer::Ready(vec![Plain::Text(std::mem::replace(&mut self.input, rest))])
+    }
+
+    /// Takes what came from the client; false: there is no room for it.
+    pub(crate) fn take(&mut self, data: &mut Buffer) {
+        let room = MOST_BODY.saturating_sub(self.input.len()).min(data.len());
+        self.input.extend_from_slice(&data.data()[..room]);
+        data.consume(room);
+        self.wake();
+    }
+
+    pub(crate) fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Bytes of a request's body that a function may read at once.
+const MOST_BODY: usize = 1 << 20;
+
+fn read_head(response: &Table) -> Result<(u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>), &'static str> {
+    let status: i64 = response.get("status").map_err(|_| "has no status.")?;
+    let status =
+        u16::try_from(status).ok().filter(|status| (100..600).contains(status)).ok_or("has no valid status.")?;
+    let reason: Option<mlua::String> = response.get("reason").unwrap_or(None);
+    let reason = reason.map_or(wire::http::reason(status).as_bytes().to_vec(), |reason| reason.as_bytes().to_vec());
+    let mut fields = Vec::new();
+    let rows: Table = response.get("fields").map_err(|_| "has no headers.")?;
+    let is_line = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+    for row in rows.sequence_values::<Table>() {
+        let row = row.map_err(|_| "has malformed headers.")?;
+        let name: mlua::String = row.get(1).map_err(|_| "has malformed headers.")?;
+        let value: mlua::String = row.get(2).map_err(|_| "has malformed headers.")?;
+        let (name, value) = (name.as_bytes().to_ascii_lowercase(), value.as_bytes().to_vec());
+        if !is_name(&name) || !is_line(&value) {
+            return Err("has malformed headers.");
+        }
+        fields.push((name, value));
+    }
+    if is_line(&reason) { Ok((status, reason, fields)) } else { Err("has a malformed reason.") }
+}
+
+/// One request that a function answers.
+struct Serving {
+    home: Home,
+    name: String,
+    state: SharedStreamState,
+    task: Option<Key>,
+    frontend: usize,
+    run: Option<Run>,
+    flow: Flow,
+}
+
+impl Serving {
+    fn begin(&self, request: &Head) -> Result<Run, String> {
+        let what = format!("applet http '<lua.{}>'", self.name);
+        let missing = || format!("Lua {what}: not registered in this thread.");
+        let machine = self.home.machine().ok_or_else(missing)?;
+        let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
+        let applet = machine.with(|lua| native(lua, "applet_http")?.call::<Value>(request_parts(request)));
+        let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
+        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
+    }
+
+    /// Goes on with the function as far as it comes.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let flow = &mut self.flow;
+        let worker = crate::here();
+        let task = worker.as_ref().zip(self.task).and_then(|(worker, key)| worker.task(key));
+        let access = task.as_ref().map(|task| StreamAccess::of_service(task, &self.state));
+        let lent = access.as_ref().map(|access| access as &dyn crate::lent::Lent);
+        let outcome = run.poll(cx, lent, &mut |cx, name, values| flow.ask(cx, name, values));
+        let Poll::Ready(outcome) = outcome else { return };
+        self.run = None;
+        flow.over = Some(outcome.is_ok());
+        if let Err(why) = outcome {
+            voice::failed(Some(self.frontend), &why);
+        }
+    }
+}
+
+impl Service for Serving {
+    fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        if self.run.is_none() && self.flow.over.is_none() {
+            match self.begin(request) {
+                Ok(run) => self.run = Some(run),
+                Err(why) => {
+                    voice::failed(Some(self.frontend), &why);
+                    self.flow.over = Some(false);
+                }
+            }
+        }
+        self.drive(cx);
+        let Some((status, reason, fields)) = self.flow.head.take() else {
+            return if self.flow.over.is_some() { Poll::Ready(Err(Failed)) } else { Poll::Pending };
+        };
+        respond(answer, status, &reason, self.flow.left.map(|left| left + self.flow.output.len() as u64));
+        for (name, value) in fields {
+            if !matches!(&name[..], b"content-length" | b"transfer-encoding") {
+                answer.append(&name, &value);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        if self.flow.output.is_empty() {
+            self.drive(cx);
+        }
+        if self.flow.output.is_empty() {
+            return match self.flow.over {
+                None => Poll::Pending,
+                Some(true) if self.flow.left.unwrap_or(0) == 0 => Poll::Ready(Ok(0)),
+                // Less than was announced, or a function that failed: the client has to see that.
+                Some(_) => Poll::Ready(Err(Failed)),
+            };
+        }
+        let taken = self.flow.output.len().min(out.room());
+        if !out.push(&self.flow.output[..taken]) {
+            return Poll::Ready(Err(Failed));
+        }
+        self.flow.output.drain(..taken);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_take(&mut self, cx: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {
+        if self.flow.over.is_some() {
+            payload.clear();
+            return Poll::Ready(Ok(()));
+        }
+        let before = payload.len();
+        self.flow.take(payload);
+        if before > 0 && payload.len() == before {
+            self.flow.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn end_request(&mut self) {
+        self.flow.ended = true;
+        self.flow.wake();
+    }
+}

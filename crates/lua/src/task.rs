@@ -1,0 +1,41 @@
+//! Tasks of scripts: functions that run beside the traffic. Must never keep a worker from its end.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use mlua::{Function, Lua, Value};
+
+use crate::machine::Machine;
+use crate::run::{Answer, Run};
+use crate::voice;
+
+/// The state that a function belongs to, for what begins tasks from within it.
+pub(crate) struct Own(pub(crate) std::sync::Weak<Machine>);
+
+/// Runs a task to its end on this worker.
+pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
+    let run = Run::new(machine, function, arguments, ("task".to_owned(), machine.limits.task, true));
+    rt::spawn(rt::Class::Normal, u64::MAX, async move {
+        let outcome = match run {
+            Ok(mut run) => {
+                std::future::poll_fn(|cx| match run.poll(cx, None, &mut |_, _, _| Answer::Unknown) {
+                    Poll::Pending => Poll::Pending,
+                    Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| ())),
+                })
+                .await
+            }
+            Err(why) => Err(why),
+        };
+        if let Err(why) = outcome {
+            voice::failed(None, &why);
+        }
+    });
+}
+
+/// A script that runs begins a task.
+pub(crate) fn start_later(lua: &Lua, function: Function, arguments: Vec<Value>) {
+    let own = lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade());
+    if let Some(machine) = own {
+        start(&machine, function, arguments);
+    }
+}

@@ -1,0 +1,160 @@
+//! Functions that need no stream: what they return in HAProxy 3.5, row by row; and scripts that take too much.
+
+use super::*;
+
+fn machine(limits: &str) -> Arc<Machine> {
+    let text = format!("global\n{limits}\n");
+    let file = config::InputFile { name: "haproxy.cfg".to_owned(), bytes: text.into_bytes() };
+    let loaded = config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
+    let spec = loaded.spec.global.lua;
+    let memory = spec.maxmem as usize * (1 << 20);
+    Machine::new(&spec, 0, Limits::new(&spec, 1), memory).expect("a state")
+}
+
+/// What a text returns, shown as its sequences and texts.
+fn evaluate(machine: &Arc<Machine>, text: &str) -> Result<String, String> {
+    const SHOW: &str = "local function show(v) if type(v) == 'table' then local r = {} for i = 1, #v do r[i] = show(v[i]) end \
+         return '{' .. table.concat(r, ',') .. '}' end return tostring(v) end return show";
+    let (show, function) = machine.with(|lua| {
+        let show: Function = lua.load(SHOW).call(()).expect("a function");
+        (show, lua.load(text).set_name("@s.lua").into_function().expect("a script"))
+    });
+    let values = at_once(machine, function, Vec::new())?;
+    let value = values.front().cloned().unwrap_or(Value::Nil);
+    machine.with(|_| show.call::<String>(value)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn functions_return_what_haproxys_return() {
+    let rows = [
+        ("core.tokenize('a,b,,c', ',')", "{a,b,,c}"),
+        ("core.tokenize('a,b,,c', ',', true)", "{a,b,c}"),
+        ("core.tokenize('', ',')", "{}"),
+        ("core.tokenize('abc', '')", "{abc}"),
+        ("core.tokenize(',a,', ',')", "{,a,}"),
+        ("core.tokenize('a b.c', ' .', true)", "{a,b,c}"),
+        ("core.match_addr(core.parse_addr('127.0.0.1/32'), core.parse_addr('127.0.0.0/8'))", "true"),
+        ("core.match_addr(core.parse_addr('10.0.0.0/8'), core.parse_addr('10.1.2.3'))", "true"),
+        ("core.match_addr(core.parse_addr('10.0.0.1'), core.parse_addr('11.1.2.3'))", "false"),
+        ("core.match_addr(core.parse_addr('::1'), core.parse_addr('127.0.0.1'))", "false"),
+        ("core.match_addr(core.parse_addr('2001:db8::/32'), core.parse_addr('2001:db8::1'))", "true"),
+        ("core.match_addr(1, 2)", "false"),
+        ("type(core.parse_addr('1.2.3.4'))", "userdata"),
+        ("core.parse_addr('x')", "nil"),
+        ("core.parse_addr('1.2.3.4/33')", "nil"),
+        ("Regex.new('a(b', true)", "false"),
+        ("(function() local _, r = Regex.new('a(b)(c)?', true) return {r:match('xabz')} end)()", "{true,{ab,b}}"),
+        ("(function() local _, r = Regex.new('a(b)(c)?', true) return {r:match('xabcz')} end)()", "{true,{abc,b,c}}"),
+        ("(function() local _, r = Regex.new('A', false) return {r:match('xax')} end)()", "{true,{a}}"),
+        ("(function() local _, r = Regex.new('A', true) return {r:match('xax')} end)()", "{false,{}}"),
+        ("(function() local _, r = Regex.new('A', true) return r:exec('xAx') end)()", "true"),
+        ("(function() local _, r = Regex.new('A', true) return r:exec('xax') end)()", "false"),
+        ("(function() local c = core.concat() c:add('a') c:add(5) c:add('') return c:dump() end)()", "a5"),
+        (
+            "(function() local q = core.queue() q:push('x') return {q:size(), q:pop(), tostring(q:pop())} end)()",
+            "{1,x,nil}",
+        ),
+        ("core.http_date('Sun, 06 Nov 1994 08:49:37 GMT')", "784111777"),
+        ("core.imf_date('Sun, 06 Nov 1994 08:49:37 GMT')", "784111777"),
+        ("core.rfc850_date('Sunday, 06-Nov-94 08:49:37 GMT')", "784111777"),
+        ("core.asctime_date('Sun Nov  6 08:49:37 1994')", "784111777"),
+        ("core.imf_date('Sunday, 06-Nov-94 08:49:37 GMT')", "nil"),
+        ("core.http_date('x')", "nil"),
+        ("math.type(core.now().sec)", "integer"),
+        ("core.thread", "0"),
+        ("core.get_var('proc.x')", "nil"),
+        ("core.silent .. core.emerg .. core.alert .. core.crit .. core.err .. core.warning .. core.debug", "-1012347"),
+        (
+            "act.CONTINUE .. act.STOP .. act.YIELD .. act.ERROR .. act.DONE .. act.DENY .. act.ABORT .. act.INVALID",
+            "01234567",
+        ),
+        ("filter.CONTINUE .. filter.WAIT .. filter.ERROR .. filter.FLT_CFG_FL_HTX", "10-11"),
+        ("tostring(core.queue())", "HAProxy class Queue"),
+    ];
+    let machine = machine("");
+    for (text, expected) in rows {
+        assert_eq!(evaluate(&machine, &format!("return {text}")).as_deref(), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn wrong_calls_are_errors_at_the_line_of_the_script() {
+    let rows = [
+        ("core.register_fetches('x')", "s.lua:1: 'register_fetches' needs 2 arguments"),
+        (
+            "core.register_service('a', 'x', print)",
+            "s.lua:1: Lua service environment 'x' is unknown. 'tcp' or 'http' are expected.",
+        ),
+        (
+            "core.register_action('a', {'x'}, print)",
+            "s.lua:1: Lua action environment 'x' is unknown. 'tcp-req', 'tcp-res', 'http-req', 'http-res' or 'http-after-res' are expected.",
+        ),
+        (
+            "core.register_action('a', 'http-req', print)",
+            "s.lua:1: register_action: second argument must be a table of strings",
+        ),
+        (
+            "core.register_action('a', {'http-req'}, 'x')",
+            "s.lua:1: bad argument #3 to 'register_action' (function expected, got string)",
+        ),
+        ("\nerror('boom')", "s.lua:2: boom"),
+        ("foo()", "s.lua:1: attempt to call a nil value (global 'foo')"),
+    ];
+    let machine = machine("");
+    for (text, expected) in rows {
+        assert_eq!(evaluate(&machine, text), Err(format!("Lua runtime error: {expected}")), "{text}");
+    }
+}
+
+/// Runs a text as a fetch would be, and returns what it failed with.
+fn failure(limits: &str, text: &str) -> String {
+    let machine = machine(limits);
+    let function = machine.with(|lua| lua.load(text).into_function().expect("a script"));
+    let what = ("sample-fetch 'f'".to_owned(), machine.limits.session, false);
+    let mut run = Run::new(&machine, function, Vec::new(), what).expect("a coroutine");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
+        std::task::Poll::Ready(Err(why)) => why,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_script_that_takes_too_much_is_ended() {
+    let loops = [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) while true do pcall(function() return t[1] end) end",
+    ];
+    for text in loops {
+        assert_eq!(failure(" tune.lua.burst-timeout 20ms", text), "Lua sample-fetch 'f': burst timeout.", "{text}");
+    }
+    let limits = " tune.lua.burst-timeout 0\n tune.lua.session-timeout 20ms";
+    assert_eq!(failure(limits, "while true do end"), "Lua sample-fetch 'f': execution timeout.");
+    let hungry = "local t = {} while true do t[#t + 1] = ('x'):rep(100000) .. #t end";
+    assert_eq!(failure(" tune.lua.maxmem 8", hungry), "Lua sample-fetch 'f': out of memory error.");
+    for pause in ["core.msleep(1)", "core.yield()", "coroutine.yield()"] {
+        assert_eq!(failure("", pause), "Lua sample-fetch 'f': yield not allowed.", "{pause}");
+    }
+}
+
+#[test]
+fn libraries_are_those_that_were_asked_for() {
+    let rows = [
+        ("", "{true,true,true,true,true}"),
+        (" tune.lua.openlibs none", "{false,false,false,false,true}"),
+        (" tune.lua.openlibs string,table", "{true,true,false,false,true}"),
+    ];
+    for (limits, expected) in rows {
+        let machine = machine(limits);
+        let found: Vec<bool> = ["string", "table", "os", "io", "coroutine"]
+            .map(|name| machine.with(|lua| lua.globals().contains_key(name)).expect("a table"))
+            .into();
+        assert_eq!(
+            format!("{found:?}").replace(['[', ' '], "").replace(']', ""),
+            expected.replace(['{', '}'], ""),
+            "{limits}"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! What scripts say: to the logs of proxies, and on standard error. Must never wait.
+
+use std::sync::OnceLock;
+
+use config::diagnostic::Severity;
+use config::spec::{LuaSpec, LuaStderr};
+
+use crate::lent::level;
+
+/// Writes to standard error as it is.
+pub type Print = fn(&str);
+
+/// How scripts are heard in this process.
+#[derive(Debug, Clone, Copy)]
+struct Voice {
+    print: Print,
+    stderr: LuaStderr,
+    no_loggers: bool,
+}
+
+static VOICE: OnceLock<Voice> = OnceLock::new();
+
+/// The names of the levels, by number.
+const NAMES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+/// Bytes of the longest line.
+const LONGEST: usize = 65_536;
+
+/// Says how scripts are heard. Only the first call has an effect.
+pub(crate) fn open(spec: &LuaSpec, print: Print) {
+    let _ = VOICE.set(Voice { print, stderr: spec.stderr, no_loggers: spec.no_loggers });
+}
+
+/// A script's message, to the log of a proxy or that of the process.
+pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
+    let Some(voice) = VOICE.get() else { return };
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text: String = text[..end].chars().map(|letter| if letter.is_control() { '.' } else { letter }).collect();
+    let Some(level) = level(number) else { return };
+    let worker = crate::here();
+    let mut logged = false;
+    if let Some(worker) = worker.as_ref().filter(|_| !voice.no_loggers) {
+        logged = worker.logger.has_targets(proxy);
+        worker.logger.message(proxy, level, &text);
+    }
+    let speaks = match voice.stderr {
+        LuaStderr::On => true,
+        LuaStderr::Off => false,
+        LuaStderr::Auto => !logged,
+    };
+    if speaks {
+        let name = usize::try_from(number).ok().and_then(|number| NAMES.get(number)).copied().unwrap_or("info");
+        (voice.print)(&format!("[{name}] {} ({}) : {text}\n", date(), std::process::id()));
+    }
+}
+
+/// A script has failed: the log of the proxy, and standard error.
+pub(crate) fn failed(proxy: Option<usize>, text: &str) {
+    let Some(worker) = crate::here() else {
+        if let Some(voice) = VOICE.get() {
+            (voice.print)(&format!("{}({}) : {text}\n", Severity::Alert.tag(), std::process::id()));
+        }
+        return;
+    };
+    worker.logger.message(proxy, config::spec::LogLevel::Alert, text);
+    worker.process.host.say(Severity::Alert, text);
+}
+
+/// The day of the year and the time, as HAProxy dates its oldest messages: `327/184242`.
+fn date() -> String {
+    let since = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(0);
+    let local = since + i64::from(rt::local_offset(since));
+    let (days, seconds) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+    let first_of_year = |year: i64| (year - 1970) * 365 + (year - 1969) / 4 - (year - 1901) / 100 + (year - 1601) / 400;
+    let mut year = 1970 + days / 366;
+    while first_of_year(year + 1) <= days {
+        year += 1;
+    }
+    let day = days - first_of_year(year);
+    format!("{day:03}/{:02}{:02}{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}

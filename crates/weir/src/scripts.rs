@@ -1,0 +1,20 @@
+//! Lends scripts what they need of this program, and loads them. Must never run one while the process serves.
+
+use config::diagnostic::Diagnostic;
+use config::spec::Spec;
+use engine::service::registry::Services;
+use lua::{Scripts, Surroundings};
+use std::io::Write;
+
+/// Loads the scripts of a configuration; `services` gets what they register.
+pub fn load(spec: &Spec, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
+    let threads = spec.global.nbthread.unwrap_or(1);
+    let around = Surroundings { threads, print, info: control::runtime::process::information };
+    lua::load(&spec.global.lua, around, services, found)
+}
+
+/// What a script says has no place in the messages of the start.
+fn print(text: &str) {
+    // There is no reader when the terminal is closed.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

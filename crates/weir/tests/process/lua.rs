@@ -1,0 +1,134 @@
+//! Scripts in the finished program: what they register is used by rules, what they do wrong harms no other request.
+
+use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
+
+const SCRIPT: &str = r#"
+core.register_fetches("tell", function(txn, a, b)
+    return (a or "-") .. (b or "-") .. txn.f:path() .. "/" .. txn.sf:req_hdr("x-in") .. "/" .. txn.c:upper("c")
+end)
+core.register_fetches("fail", function(txn) error("boom") end)
+core.register_fetches("spin", function(txn) while true do pcall(function() while true do end end) end end)
+core.register_fetches("eat", function(txn) local t = {} while true do t[#t + 1] = ("x"):rep(100000) .. #t end end)
+core.register_converters("twice", function(text, by) return text .. (by or "") .. text end)
+core.register_action("mark", {"http-req", "http-res"}, function(txn, name, value)
+    if txn.f:res_ver() == nil then
+        txn.http:req_set_header(name, value)
+        txn:set_var("txn.count", 1)
+        txn:set_priv({ name = name })
+    else
+        txn.http:res_add_header(name, value .. txn:get_var("txn.count") .. txn:get_priv().name)
+    end
+end, 2)
+core.register_action("slow", {"http-req"}, function(txn)
+    for _ = 1, 3 do core.msleep(1) end
+    for i = 1, 100000 do local _ = i end
+    txn:set_var("req.slow", "done")
+end)
+core.register_action("refuse", {"http-req"}, function(txn) return act.DENY end)
+core.register_action("reply", {"http-req"}, function(txn)
+    txn:done{ status = 418, reason = "tea", headers = { ["x-a"] = { "1", "2" } }, body = "hi" }
+end)
+core.register_service("echo", "http", function(applet)
+    local body = applet:receive()
+    applet:set_status(201)
+    applet:add_header("content-length", #body + 2)
+    applet:start_response()
+    core.msleep(1)
+    applet:send("<" .. body)
+    applet:send(">")
+end)
+core.register_service("broken", "http", function(applet) error("late") end)
+"#;
+
+const RULES: &str = "http-request return status 200 content-type t/t lf-string %[lua.tell(a,b)] if { path /tell }
+ http-request return status 200 content-type t/t lf-string \"%[path,lua.twice(-)]\" if { path /twice }
+ http-request return status 200 content-type t/t lf-string \"<%[lua.fail]>\" if { path /fail }
+ http-request return status 200 content-type t/t lf-string \"<%[lua.spin]>\" if { path /spin }
+ http-request return status 200 content-type t/t lf-string \"<%[lua.eat]>\" if { path /eat }
+ http-request lua.mark x-m \"a b\" if { path /mark }
+ http-request lua.slow if { path /slow }
+ http-request return status 200 content-type t/t lf-string \"%[req.hdr(x-m)]%[var(req.slow)]\" if { path /mark /slow }
+ http-request lua.refuse if { path /refuse }
+ http-request lua.reply if { path /reply }
+ http-request use-service lua.broken if { path /broken }
+ http-request use-service lua.echo";
+
+fn configuration(folder: &Folder, (keyword, limits): (&str, &str), rules: &str) -> String {
+    let script = folder.write("s.lua", SCRIPT);
+    let socket = folder.path("socket").display().to_string();
+    let text = format!(
+        "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n{limits} {keyword} {script}\n{DEFAULTS}frontend f\n \
+         bind {socket}\n {rules}\n"
+    );
+    folder.write("weir.cfg", &text)
+}
+
+#[test]
+fn what_scripts_register_serves_requests() {
+    for keyword in ["lua-load", "lua-load-per-thread"] {
+        let folder = Folder::new();
+        let limits = " tune.lua.burst-timeout 50ms\n tune.lua.maxmem 24\n";
+        let config = configuration(&folder, (keyword, limits), RULES);
+        let _weir = Running::weir(&["-f", &config]);
+        let mut stream = connect_unix(&folder.path("socket"));
+        let rows = [
+            ("GET /tell", "", 200, "ab/tell/in/C"),
+            ("GET /twice", "", 200, "/twice-/twice"),
+            ("GET /fail", "", 200, "<>"),
+            ("GET /mark", "", 200, "a b"),
+            ("GET /slow", "", 200, "done"),
+            ("GET /spin", "", 200, "<>"),
+            ("GET /eat", "", 200, "<>"),
+            ("GET /tell", "", 200, "ab/tell/in/C"),
+            ("POST /echo", "body", 201, "<body>"),
+            ("GET /reply", "", 418, "hi"),
+        ];
+        for (line, body, status, expected) in rows {
+            let request =
+                format!("{line} HTTP/1.1\r\nhost: a\r\nx-in: in\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            let answer = exchange_on(&mut stream, &request);
+            assert_eq!(answer, (status, expected.to_owned()), "{line}");
+        }
+        for (path, status) in [("/refuse", 403), ("/broken", 500)] {
+            let mut stream = connect_unix(&folder.path("socket"));
+            assert_eq!(
+                exchange_on(&mut stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")).0,
+                status,
+                "{path}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_that_no_script_registered_and_scripts_that_fail_are_refused() {
+    let folder = Folder::new();
+    let rows = [
+        ("http-request use-service lua.nope", "'lua.nope' unknown service name."),
+        ("http-request lua.nope", "but got 'lua.nope'."),
+        ("http-response lua.slow", "but got 'lua.slow'."),
+        ("http-request lua.mark x", "while parsing 'http-request lua.mark' rule : expect 2 arguments."),
+        ("http-request set-header a %[lua.nope]", "unknown fetch method 'lua.nope'"),
+        ("http-request set-header a %[path,lua.nope]", "unknown converter 'lua.nope'"),
+    ];
+    for (rule, expected) in rows {
+        let config = configuration(&folder, ("lua-load", ""), rule);
+        let run = weir(["-c", "-f", &config]);
+        assert!(run.code() == Some(1) && run.stderr.contains(expected), "{rule}: {}", run.stderr);
+    }
+    let rows = [
+        ("x = = 1", "error in Lua file 'NAME': NAME:1: unexpected symbol near '='"),
+        ("\nerror('boom')", "Lua runtime error: NAME:2: boom"),
+        ("core.register_fetches('x')", "Lua runtime error: NAME:1: 'register_fetches' needs 2 arguments"),
+    ];
+    for (script, expected) in rows {
+        let name = folder.write("bad.lua", script);
+        let text = format!(
+            "global\n tune.lua.bool-sample-conversion normal\n lua-load {name}\n{DEFAULTS}frontend f\n bind {}\n",
+            folder.path("s").display()
+        );
+        let run = weir(["-c", "-f", &folder.write("bad.cfg", &text)]);
+        let expected = format!("bad.cfg:3] : {}", expected.replace("NAME", &name));
+        assert!(run.code() == Some(1) && run.stderr.contains(&expected), "{expected}: {}", run.stderr);
+    }
+}
