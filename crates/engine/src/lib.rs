@@ -22,7 +22,6 @@ pub mod peering;
 pub mod probes;
 pub mod resolve;
 mod reversing;
-pub mod script;
 pub mod service;
 pub mod session;
 pub mod sockets;
@@ -32,6 +31,7 @@ pub mod stream_state;
 pub mod worker;
 
 pub use adoption::Refusal;
+pub use stream::script;
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,16 @@
 //! What a function may wait for beside its stream: time, and the network. Must never hold a state's lock.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::Value;
 
 use crate::machine::Machine;
-use crate::run::Job;
+use crate::value::Plain;
+
+/// What a function waits for outside of Lua, and what its pause returns then.
+pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
 
 /// Begins what a function asks for; `None`: nothing is asked for by that name.
 pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Option<Job> {

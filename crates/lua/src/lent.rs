@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use config::spec::LogLevel;
 use engine::script::{Order, StreamAccess};
 use expression::pattern::Regex;
 use expression::sample::{Context, Direction, Place, Type, Value as Sample, cast};
@@ -18,6 +17,7 @@ use wire::http::Head;
 
 use crate::names::Running;
 use crate::value::{Plain, of_sample, to_sample};
+use crate::voice;
 
 /// A stream, or what an evaluation sees of one.
 pub(crate) trait Lent {
@@ -261,9 +261,12 @@ fn is_known(context: &Context<'_>, variable: &Variable) -> bool {
     context.variables.is_set(variable) || is_named()
 }
 
+/// What a table consists of.
+type Pairs = Vec<(Plain, Plain)>;
+
 /// All fields of a head: `{name = {[0] = value, ...}}`.
 pub(crate) fn fields(head: &Head) -> Plain {
-    let mut rows: Vec<(Vec<u8>, Vec<(Plain, Plain)>)> = Vec::new();
+    let mut rows: Vec<(Vec<u8>, Pairs)> = Vec::new();
     for (name, value) in head.fields() {
         let name = name.to_ascii_lowercase();
         let row = match rows.iter_mut().find(|row| row.0 == name) {
@@ -335,7 +338,7 @@ fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
 fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     let number = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
     let order = match text(rest.first()).as_str() {
-        "loglevel" => Order::LogLevel(level(number)),
+        "loglevel" => Order::LogLevel(voice::level(number)),
         "class" => Order::Class(number),
         "offset" => Order::Offset(number),
         "mark" => Order::Mark(number),
@@ -343,23 +346,6 @@ fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     };
     if lent.order(order) { Ok(Plain::Nil) } else { Err("not available in this context".to_owned()) }
 }
-
-/// The level of that number; `None`: there is none.
-pub(crate) fn level(number: i64) -> Option<LogLevel> {
-    usize::try_from(number).ok().and_then(|number| LEVELS.get(number)).copied()
-}
-
-/// The levels by their numbers (RFC 5424, section 6.2.1).
-pub(crate) const LEVELS: [LogLevel; 8] = [
-    LogLevel::Emerg,
-    LogLevel::Alert,
-    LogLevel::Crit,
-    LogLevel::Err,
-    LogLevel::Warning,
-    LogLevel::Notice,
-    LogLevel::Info,
-    LogLevel::Debug,
-];
 
 /// Keeps a value for the stream, or returns the one that is kept: `("set", value)` or `("get")`. Each state has its own.
 fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
@@ -420,7 +406,7 @@ pub(crate) fn request_parts(head: &Head) -> Plain {
 fn log(lent: &dyn Lent, rest: &[Value]) {
     let mut frontend = None;
     lent.lend(&mut |context| frontend = context.frontend);
-    crate::voice::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
+    voice::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
 }
 
 fn is_http(lent: &dyn Lent) -> bool {

@@ -4,6 +4,7 @@
 mod jobs;
 mod lent;
 mod machine;
+mod methods;
 mod names;
 mod prelude;
 mod registrations;
@@ -11,6 +12,7 @@ mod reply;
 mod rows;
 mod run;
 mod service;
+mod shared;
 mod task;
 mod value;
 mod voice;
@@ -31,7 +33,6 @@ use mlua::{Function, IntoLua, MultiValue, Value};
 use machine::{Limits, Machine};
 use registrations::{Kind, Registrations};
 use run::{Answer, Run};
-use task::Own;
 
 /// What `core.get_info` returns: names and values of the process.
 pub type Info = fn() -> Vec<(String, String)>;
@@ -102,11 +103,15 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
     }
     voice::open(spec, around.print);
     let _ = INFO.set(around.info);
-    rows::know_names(&services.registry().vocabulary);
+    methods::know_names(&services.registry().vocabulary);
     let threads = around.threads.max(1);
     let states = 1 + if spec.scripts.iter().any(|script| script.per_thread) { threads } else { 0 };
     let memory = usize::try_from(spec.maxmem).unwrap_or(0).saturating_mul(1 << 20) / states as usize;
-    let make = |number: usize, sharers: u32| Machine::new(spec, number, Limits::new(spec, sharers), memory);
+    let make = |number: usize, sharers: u32| {
+        let machine = Machine::new(spec, number, Limits::new(spec, sharers), memory)?;
+        task::open(&machine)?;
+        Ok(machine)
+    };
     let made: mlua::Result<Vec<_>> =
         (0..states).map(|number| make(number as usize, if number == 0 { threads } else { 1 })).collect();
     let machines = match made {
@@ -116,9 +121,6 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
             return scripts;
         }
     };
-    for machine in &machines {
-        machine.with(|lua| lua.set_app_data(Own(Arc::downgrade(machine))));
-    }
     let per_thread: Arc<[Arc<Machine>]> = machines[1..].into();
     for script in &spec.scripts {
         let (home, states) = if script.per_thread {

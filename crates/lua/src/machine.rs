@@ -1,16 +1,15 @@
 //! One state of Lua: its libraries, its lock, its limits, and the functions that its scripts registered. Must never be held
 //! while something is waited for.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::moment::Moment;
 use config::spec::{LuaLibraries, LuaSpec};
-use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Thread, Value, VmState};
+use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Value, VmState};
 use parking_lot::ReentrantMutex;
 
 use crate::registrations::Registrations;
+use crate::shared::{Burst, Current, Functions};
 
 /// What bounds scripts.
 #[derive(Debug, Clone)]
@@ -52,28 +51,6 @@ impl Limits {
     }
 }
 
-/// Why a run was ended from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// `tune.lua.burst-timeout`.
-    Burst,
-    /// The other timeouts.
-    Execution,
-}
-
-/// What runs at the moment, for the hook.
-pub(crate) struct Burst {
-    /// When it is cut, and why.
-    pub(crate) deadline: Option<(Moment, Cut)>,
-    /// The coroutine that may pause.
-    pub(crate) thread: Option<Thread>,
-    /// It was cut.
-    pub(crate) cut: Option<Cut>,
-}
-
-/// What scripts ask the stream by that is at hand.
-pub(crate) struct Current(pub(crate) Option<Function>);
-
 /// A state.
 pub(crate) struct Machine {
     lua: ReentrantMutex<Lua>,
@@ -81,13 +58,6 @@ pub(crate) struct Machine {
     pub(crate) number: usize,
     pub(crate) limits: Limits,
 }
-
-/// What was registered in a state.
-#[derive(Default)]
-pub(crate) struct Functions(pub(crate) HashMap<String, Function>);
-
-/// The mark of what a script asks of its driver by a pause.
-pub(crate) struct Mark(pub(crate) Table);
 
 impl Machine {
     /// A fresh state with HAProxy's classes.
@@ -206,7 +176,7 @@ pub(crate) fn split_traceback(text: &str) -> (String, String) {
             }
             None => line.replace("in function '", "in global '"),
         };
-        match line.strip_prefix(crate::prelude::NAME) {
+        match line.strip_prefix(crate::shared::CLASSES) {
             // What HAProxy has in C is one place.
             Some(inside) => {
                 let inside = inside.trim_start_matches(|found: char| found == ':' || found.is_ascii_digit());

@@ -12,12 +12,9 @@ use expression::variable::{Variable, Variables};
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
 
 use crate::lent::text;
-use crate::machine::{Current, Functions, Mark};
 use crate::registrations::{Kind, Registrations};
+use crate::shared::{CLASSES, Current, Functions, Mark, WakeTime};
 use crate::value::{Plain, of_sample};
-
-/// How tracebacks name the classes; HAProxy has them in C.
-pub(crate) const NAME: &str = "[haproxy]";
 
 /// The parts of the classes that are written in Lua, in the order in which they are read.
 const PARTS: &[&str] = &[include_str!("prelude/core.lua"), include_str!("prelude/applet.lua")];
@@ -46,7 +43,7 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     texts(lua, &native)?;
     addresses(lua, &native)?;
     for part in PARTS {
-        lua.load(*part).set_name(format!("={NAME}")).call::<()>((native.clone(), mark.clone()))?;
+        lua.load(*part).set_name(format!("={CLASSES}")).call::<()>((native.clone(), mark.clone()))?;
     }
     lua.set_named_registry_value("native", native)
 }
@@ -109,20 +106,6 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
         Ok(())
     };
     native.set("register", lua.create_function(register)?)?;
-    let task = |lua: &Lua, mut arguments: Variadic<Value>| {
-        if arguments.is_empty() {
-            return Ok(());
-        }
-        let Value::Function(function) = arguments.remove(0) else { return Ok(()) };
-        let arguments: Vec<Value> = arguments.into_iter().collect();
-        if crate::here().is_some() {
-            crate::task::start_later(lua, function, arguments);
-        } else if let Some(mut known) = lua.app_data_mut::<Registrations>() {
-            known.tasks.push((function, arguments));
-        }
-        Ok(())
-    };
-    native.set("register_task", lua.create_function(task)?)?;
     native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
 }
 
@@ -173,7 +156,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     )?;
     native.set(
         "real_name",
-        lua.create_function(|_, (kind, name): (String, String)| Ok(crate::rows::real_name(kind == "fetch", &name)))?,
+        lua.create_function(|_, (kind, name): (String, String)| Ok(crate::methods::real_name(kind == "fetch", &name)))?,
     )?;
     native.set(
         "reason",
@@ -187,9 +170,6 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
         })?,
     )
 }
-
-/// What an action that returns `act.YIELD` wants to be woken after.
-pub(crate) struct WakeTime(pub(crate) Duration);
 
 /// Lends an evaluation without a stream.
 pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {

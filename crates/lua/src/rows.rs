@@ -1,8 +1,7 @@
 //! The fetches, converters and actions that scripts registered, as rows of the tables that configurations name. Must never
 //! run a function whose row was not asked for.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
 use config::keyword::rule::{
@@ -13,40 +12,20 @@ use engine::service::registry::Services;
 use expression::convert::Converter;
 use expression::fetch::Fetch;
 use expression::sample::{Context, Places, Type, Value as Sample};
-use expression::vocabulary::Vocabulary;
 use expression::{Arguments, Kind as Parameter, Signature};
 use mlua::{MultiValue, Value};
 use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wait};
 
 use crate::lent::{Evaluation, Lent, fit};
 use crate::machine::Machine;
-use crate::prelude::{WakeTime, native};
+use crate::prelude::native;
 use crate::registrations::Kind;
 use crate::run::{Answer, Run};
+use crate::shared::{Current, Mark, WakeTime};
 use crate::{Home, voice};
 
 /// Arguments of a fetch or a converter at most.
 const MOST_ARGUMENTS: usize = 5;
-
-/// The real names of fetches and converters, by the names of methods: dots, dashes and pluses are underscores there.
-static METHODS: OnceLock<(HashMap<String, String>, HashMap<String, String>)> = OnceLock::new();
-
-fn method_name(name: &str) -> String {
-    name.replace(['.', '-', '+'], "_")
-}
-
-/// Remembers the names that methods stand for. Only the first call has an effect.
-pub(crate) fn know_names(vocabulary: &Vocabulary) {
-    let names = |all: &mut dyn Iterator<Item = &str>| all.map(|name| (method_name(name), name.to_owned())).collect();
-    let _ = METHODS.set((names(&mut vocabulary.fetch_names()), names(&mut vocabulary.converter_names())));
-}
-
-/// The fetch or converter that a method stands for.
-pub(crate) fn real_name(is_fetch: bool, method: &str) -> Option<String> {
-    let (fetches, converters) = METHODS.get()?;
-    let names = if is_fetch { fetches } else { converters };
-    names.get(method).cloned()
-}
 
 /// Runs what may not pause, and returns what it returned.
 fn run_at_once(
@@ -77,7 +56,6 @@ fn with_stream(
     keeps_booleans: bool,
     make: impl FnOnce(&mlua::Lua) -> mlua::Result<Vec<Value>>,
 ) -> mlua::Result<Vec<Value>> {
-    use crate::machine::Current;
     lua.scope(|scope| {
         let ask = scope.create_function(|lua, arguments: MultiValue| {
             crate::lent::dispatch(lua, lent, &arguments.into_iter().collect::<Vec<_>>(), keeps_booleans)
@@ -211,7 +189,7 @@ impl Acting {
         let machine = self.home.machine()?;
         // `txn:done` returns the mark and the answer.
         if let Some(Value::Table(_)) = values.front()
-            && machine.with(|lua| lua.app_data_ref::<crate::machine::Mark>().map(|mark| mark.0.clone()))
+            && machine.with(|lua| lua.app_data_ref::<Mark>().map(|mark| mark.0.clone()))
                 == values.front().and_then(Value::as_table).cloned()
         {
             let reply = values.get(1).and_then(Value::as_table);

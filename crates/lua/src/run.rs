@@ -1,20 +1,17 @@
 //! One run of a function of a script, from its call to its end: resumed as often as what it waits for is there, ended where
 //! it takes too long. Must never wait with the state's lock held.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, ThreadStatus, Value};
 
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::lent::{self, Lent};
-use crate::machine::{Burst, Current, Cut, Machine, Mark, describe, split_traceback};
+use crate::machine::{Machine, describe, split_traceback};
+use crate::shared::{Burst, Current, Cut, Mark};
 use crate::value::Plain;
-
-/// What a function waits for outside of Lua, and what its pause returns then.
-pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
 
 /// What the caller of a run makes of what the function asks.
 pub(crate) enum Answer {

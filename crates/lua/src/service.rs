@@ -52,6 +52,9 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
     true
 }
 
+/// The status of an answer, its reason, its fields.
+type AnswerHead = (u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>);
+
 /// What an applet has of the two directions.
 #[derive(Default)]
 pub(crate) struct Flow {
@@ -64,7 +67,7 @@ pub(crate) struct Flow {
     /// Bytes that the answer's head still announces.
     left: Option<u64>,
     /// The answer's head, once the function has begun it.
-    head: Option<(u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>)>,
+    head: Option<AnswerHead>,
     /// Who waits for input.
     waker: Option<Waker>,
     /// The function has ended; whether well.
@@ -159,7 +162,7 @@ impl Flow {
 /// Bytes of a request's body that a function may read at once.
 const MOST_BODY: usize = 1 << 20;
 
-fn read_head(response: &Table) -> Result<(u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>), &'static str> {
+fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
     let status: i64 = response.get("status").map_err(|_| "has no status.")?;
     let status =
         u16::try_from(status).ok().filter(|status| (100..600).contains(status)).ok_or("has no valid status.")?;

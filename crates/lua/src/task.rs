@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use mlua::{Function, Lua, Value};
+use mlua::{Function, Lua, Table, Value, Variadic};
 
 use crate::machine::Machine;
+use crate::registrations::Registrations;
 use crate::run::{Answer, Run};
 use crate::voice;
 
 /// The state that a function belongs to, for what begins tasks from within it.
-pub(crate) struct Own(pub(crate) std::sync::Weak<Machine>);
+struct Own(std::sync::Weak<Machine>);
 
 /// Runs a task to its end on this worker.
 pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
@@ -32,8 +33,33 @@ pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<V
     });
 }
 
+/// Has scripts of a state register tasks.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(machine: &Arc<Machine>) -> mlua::Result<()> {
+    machine.with(|lua| {
+        lua.set_app_data(Own(Arc::downgrade(machine)));
+        lua.named_registry_value::<Table>("native")?.set("register_task", lua.create_function(register)?)
+    })
+}
+
+fn register(lua: &Lua, mut arguments: Variadic<Value>) -> mlua::Result<()> {
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    let Value::Function(function) = arguments.remove(0) else { return Ok(()) };
+    let arguments: Vec<Value> = arguments.into_iter().collect();
+    if crate::here().is_some() {
+        start_later(lua, function, arguments);
+    } else if let Some(mut known) = lua.app_data_mut::<Registrations>() {
+        known.tasks.push((function, arguments));
+    }
+    Ok(())
+}
+
 /// A script that runs begins a task.
-pub(crate) fn start_later(lua: &Lua, function: Function, arguments: Vec<Value>) {
+fn start_later(lua: &Lua, function: Function, arguments: Vec<Value>) {
     let own = lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade());
     if let Some(machine) = own {
         start(&machine, function, arguments);

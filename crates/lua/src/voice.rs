@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 
 use config::diagnostic::Severity;
-use config::spec::{LuaSpec, LuaStderr};
-
-use crate::lent::level;
+use config::spec::{LogLevel, LuaSpec, LuaStderr};
 
 /// Writes to standard error as it is.
 pub type Print = fn(&str);
@@ -29,6 +27,23 @@ const LONGEST: usize = 65_536;
 pub(crate) fn open(spec: &LuaSpec, print: Print) {
     let _ = VOICE.set(Voice { print, stderr: spec.stderr, no_loggers: spec.no_loggers });
 }
+
+/// The level of that number; `None`: there is none.
+pub(crate) fn level(number: i64) -> Option<LogLevel> {
+    usize::try_from(number).ok().and_then(|number| LEVELS.get(number)).copied()
+}
+
+/// The levels by their numbers (RFC 5424, section 6.2.1).
+const LEVELS: [LogLevel; 8] = [
+    LogLevel::Emerg,
+    LogLevel::Alert,
+    LogLevel::Crit,
+    LogLevel::Err,
+    LogLevel::Warning,
+    LogLevel::Notice,
+    LogLevel::Info,
+    LogLevel::Debug,
+];
 
 /// A script's message, to the log of a proxy or that of the process.
 pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
@@ -64,7 +79,7 @@ pub(crate) fn failed(proxy: Option<usize>, text: &str) {
         }
         return;
     };
-    worker.logger.message(proxy, config::spec::LogLevel::Alert, text);
+    worker.logger.message(proxy, LogLevel::Alert, text);
     worker.process.host.say(Severity::Alert, text);
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use conn::service::Service;
 use policy::registry::Registry;
 
-use crate::script::{Action, ActionFactory};
 use crate::session::Session;
+use crate::stream::script::{Action, ActionFactory};
 use crate::worker::SharedStreamState;
 
 /// Makes the service that answers one request, on the worker of the request.

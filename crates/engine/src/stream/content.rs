@@ -17,10 +17,10 @@ use policy::rule::{Final, NameLookup, Rule};
 use wire::http::Framing;
 
 use crate::resolve;
-use crate::script::{self, Action, StreamAccess};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
+use crate::stream::script::{self, Action, StreamAccess};
 use crate::stream::sticking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;

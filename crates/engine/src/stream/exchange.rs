@@ -18,13 +18,13 @@ use conn::flow::{FlowError, Moved, Step};
 use conn::h1::{Limits, Violation};
 use conn::upstream::Upstream;
 
-use crate::script::Action;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
 use crate::stream::http::Client;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
+use crate::stream::script::Action;
 use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;

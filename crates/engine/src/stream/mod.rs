@@ -1,7 +1,7 @@
 //! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
 
 pub mod activity;
-pub(crate) mod answer;
+mod answer;
 mod attempt;
 mod body;
 pub mod budget;
@@ -34,6 +34,7 @@ pub mod reply;
 pub mod request;
 pub mod route;
 pub mod rules;
+pub mod script;
 mod serving;
 pub mod several;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]

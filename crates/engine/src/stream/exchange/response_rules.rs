@@ -11,12 +11,12 @@ use policy::program::Proxy;
 use policy::rule::{Final, Wait};
 
 use super::Exchange;
-use crate::script::{self, Action, StreamAccess};
 use crate::stream::answer::{Ending, ending};
 use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, run_after, run_response};
+use crate::stream::script::{self, Action, StreamAccess};
 
 /// An answer that waits for a rule.
 pub(super) struct PausedRules {

@@ -4,7 +4,6 @@ use expression::sample::Direction;
 use policy::rule::{Rule, ScriptCall, Wait};
 
 use super::{Progress, Stop, wait};
-use crate::script::{self, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::dispatch::cut;
@@ -12,6 +11,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
+use crate::stream::script::{self, StreamAccess, Verdict};
 use crate::stream::{rules, serving};
 use crate::stream_state::{Cause, StreamState};
 use crate::worker::SharedStreamState;

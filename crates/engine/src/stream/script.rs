@@ -179,7 +179,7 @@ impl<'a> StreamAccess<'a> {
             }
             Held::Apart(_, head) => {
                 let mut head = head.try_borrow_mut().ok()?;
-                Some(change.apply(&mut **head, room))
+                Some(change.apply(&mut head, room))
             }
         }
     }

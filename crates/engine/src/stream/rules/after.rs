@@ -1,0 +1,63 @@
+//! Rules on whatever goes to the client (`http-after-response`): none of them waits. Must never send an answer itself.
+
+use std::cell::RefCell;
+use std::task::{Context, Poll, Waker};
+
+use conn::behind::Behind;
+use expression::sample::Direction;
+use policy::rule::{Final, ScriptCall, Wait};
+use wire::http::Head;
+
+use super::{Course, Stop, finish_response};
+use crate::session::Session;
+use crate::stream::script::{self, StreamAccess};
+use crate::stream_state::StreamState;
+
+/// Whether there are rules on whatever goes to the client.
+pub fn has_rules_after(session: &Session, state: &StreamState) -> bool {
+    let backend = state.backend.map(|index| session.proxy_at(index));
+    backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
+}
+
+/// Runs the `http-after-response` rules of both sides over a head that is on its way to the client. What is given back
+/// takes its place.
+pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head) -> Option<&'s Final> {
+    let frontend = session.proxy();
+    let backend = state.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
+    backend.into_iter().chain([frontend]).find_map(|proxy| {
+        let rules = &proxy.rules.http_after_response;
+        if rules.is_empty() {
+            return None;
+        }
+        let mut course = Course::new(session, rules);
+        loop {
+            return match finish_response(&mut course, state, (head, Behind::NONE)) {
+                Stop::Final(ended) => Some(ended),
+                Stop::Wait(Wait::Script(call)) => match run_at_once(session, state, head, call) {
+                    Ok(true) => continue,
+                    Ok(false) => None,
+                    Err(ended) => Some(ended),
+                },
+                // No other of these rules waits.
+                Stop::End | Stop::Wait(_) | Stop::Yield => None,
+            };
+        }
+    })
+}
+
+/// Runs an action of a script where nothing waits: one that has to fails.
+fn run_at_once(
+    session: &Session,
+    state: &StreamState,
+    head: &mut Head,
+    call: &ScriptCall,
+) -> Result<bool, &'static Final> {
+    let action = session.worker.process.services.begin_action(call.number, &call.arguments);
+    let mut action = action.ok_or(&script::FAILED)?;
+    let head = RefCell::new(head);
+    let access = StreamAccess::of_answer(session, state, &head);
+    match action.poll(&mut Context::from_waker(Waker::noop()), &access) {
+        Poll::Ready(verdict) => script::judge(&verdict, Direction::Response),
+        Poll::Pending => Err(&script::FAILED),
+    }
+}
