@@ -9,7 +9,11 @@ use crate::{page, prometheus};
 /// Those that rules may name (`http-request use-service`). A new one is registered here, under a name and with what makes it.
 pub fn built_in() -> Services {
     let mut services = Services::default();
-    services.register_shown((prometheus::NAME, prometheus::SHOWN), true, Arc::new(prometheus::start));
+    services.register_shown(
+        (prometheus::NAME, prometheus::SHOWN),
+        true,
+        Arc::new(|session, _| prometheus::start(session)),
+    );
     services.set_page(Arc::new(page::start));
     services
 }
