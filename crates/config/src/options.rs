@@ -62,7 +62,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("THREAD", true),
     ("THREAD_DUMP", true),
     ("TPROXY", true),
-    ("TRACE", false),
+    ("TRACE", true),
     // Conditions tell by it which program reads them: HAProxy has no such feature.
     ("WEIR", true),
     ("WURFL", false),

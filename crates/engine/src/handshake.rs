@@ -12,6 +12,7 @@ use conn::handshake::{self, Entrance, Expected, Failure, Kind, Told};
 use conn::transport::{Insecure, Transport, open_tls_connections};
 use expression::record::{Endpoint, Origin, Record};
 use expression::sample::ConnectionError;
+use live::trace::events;
 use policy::program::{Bind, ExpectedHeader};
 
 use tls::failure::Reason;
@@ -21,6 +22,7 @@ use wire::{client_ip, proxy_protocol};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, Handshake};
+use crate::stream::tracing;
 
 /// What a `bind` line says about headers, as the reader of them takes it.
 fn expected(header: ExpectedHeader) -> Expected {
@@ -86,6 +88,7 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
 /// Shakes hands with a client whose address speaks TLS; `early` is what has come of that. The session is given what was
 /// found. False: the connection is to be closed, and why has been logged.
 pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) -> bool {
+    tracing::session(session, &events::SSLC_NEW, "new SSL connection");
     // This one is counted already.
     let most = session.generation().program.global.max_tls_connections;
     if most > 0 && open_tls_connections() > u64::from(most) {
@@ -107,6 +110,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     // A storm of handshakes does not keep those waiting who have shaken hands.
     match rt::in_class(rt::Class::Heavy, shaking).await {
         Ok(()) => {
+            tracing::session(session, &events::SSLC_HANDSHAKE, "SSL handshake done");
             let info = stream.handshake_info();
             metrics::client_handshake(session, Handshake::Made { resumed: info.is_some_and(|info| info.resumed) });
             if let Some(info) = info {
@@ -129,6 +133,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
 /// Notes why there is no secure connection, and logs it unless it is nothing and that is not logged.
 fn fail(session: &Session, error: ConnectionError, is_told: bool) {
     metrics::client_handshake(session, Handshake::Failed);
+    tracing::session(session, &events::SSLC_ERR, "SSL handshake failed");
     session.error.set(error);
     if is_told || !session.proxy().options.dontlognull {
         log(session);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::captures::Captures;
 use base::AppendOnlyVec;
-use base::moment::{Moment, WallTime};
+use base::moment::Moment;
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
 use config::diagnostic::Severity;
@@ -40,6 +40,9 @@ use crate::service::registry::Services;
 use crate::sockets::Sockets;
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
+
+mod recycled;
+mod tracing;
 
 /// What all workers share, whatever configuration they serve.
 pub struct Process {
@@ -127,6 +130,7 @@ impl Process {
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = program.counters(workers);
         let anonymous_key = program.global.anonymous_key;
+        tracing::begin(program, &live, &log_targets);
         let frontends = Frontends::new(program.proxies.len());
         let certificates = Certificates::of(program);
         Self {
@@ -439,65 +443,6 @@ impl Worker {
             stopping: shared.is_stopping(),
             uptime: shared.host.uptime().as_secs(),
             hostname: &shared.log_targets.hostname,
-        }
-    }
-
-    /// Lends the memory of one evaluation; it is empty again behind it.
-    pub fn with_arena<T>(&self, with: impl FnOnce(&Bump) -> T) -> T {
-        let mut arena = self.arena.take().unwrap_or_default();
-        let result = with(&arena);
-        arena.reset();
-        // One evaluation needed unusually much: the next one starts small.
-        if arena.allocated_bytes() <= ARENA_KEPT {
-            self.arena.set(Some(arena));
-        }
-        result
-    }
-
-    /// Takes memory for text that is rendered.
-    pub fn take_text(&self) -> Vec<u8> {
-        self.text.take()
-    }
-
-    /// Keeps it for the next one.
-    pub fn keep_text(&self, mut text: Vec<u8>) {
-        text.clear();
-        text.shrink_to(ARENA_KEPT);
-        self.text.set(text);
-    }
-
-    /// Takes clean state for a stream.
-    pub fn take_stream_state(&self) -> SharedStreamState {
-        self.state.borrow_mut().pop().unwrap_or_else(|| {
-            let mut state = StreamState::default();
-            state.clear();
-            Rc::new(RefCell::new(state))
-        })
-    }
-
-    /// Lends state to rules that run before there is a stream.
-    pub fn with_blank_state<T>(&self, with: impl FnOnce(&mut StreamState) -> T) -> T {
-        let state = self.take_stream_state();
-        let result = {
-            let state = &mut *state.borrow_mut();
-            let result = with(state);
-            (state.timings.start, state.start_date) = (Moment::default(), WallTime::default());
-            state.forget_rules();
-            result
-        };
-        self.state.borrow_mut().push(state);
-        result
-    }
-
-    /// Gives state back, for the next stream.
-    pub fn keep_stream_state(&self, state: SharedStreamState) {
-        self.requests.set(self.requests.get() + 1);
-        let mut kept = self.state.borrow_mut();
-        if kept.len() < FACTS_KEPT && Rc::strong_count(&state) == 1 {
-            if let Ok(mut state) = state.try_borrow_mut() {
-                state.clear();
-            }
-            kept.push(state);
         }
     }
 

@@ -30,6 +30,7 @@ mod stream_shares;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 mod warming;
 
 pub use added::AddedNames;
@@ -75,6 +76,8 @@ pub struct Live {
     pub passwords: Passwords,
     /// Stick tables, by their place in the program.
     pub tables: table::Tables,
+    /// What is traced.
+    pub traces: trace::Traces,
     /// What connections with several streams were granted.
     pub stream_shares: Arc<StreamShares>,
 }
@@ -94,6 +97,7 @@ impl Live {
             variable_limits: limits,
             names: RwLock::new(plan.names),
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
+            traces: trace::Traces::default(),
             tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
             stream_shares: Arc::default(),
         };

@@ -39,6 +39,7 @@ mod table;
 mod threads;
 mod tls;
 mod tokens;
+mod trace;
 mod userlist;
 
 pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
@@ -102,6 +103,7 @@ pub use tls::{
     VerifyClients,
 };
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
+pub use trace::TraceLineSpec;
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 
 /// A whole configuration.
@@ -134,6 +136,8 @@ pub struct SectionsSpec {
     pub log_forwards: Vec<LogForwardSpec>,
     /// `mailers`.
     pub mailers: Vec<MailersSpec>,
+    /// Lines of `traces`, in their order.
+    pub traces: Vec<TraceLineSpec>,
     /// `peers`.
     pub peers: Vec<PeersSpec>,
     /// `healthcheck`.

@@ -12,7 +12,7 @@ use weir_config::spec::{
     PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec,
     RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
     ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
-    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    TimeoutsSpec, TraceLineSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -68,6 +68,7 @@ pub fn spec(spec: &Spec) -> String {
         log_profiles,
         healthchecks,
         mailers,
+        traces,
         resolvers: asked,
         peers: shared,
         crt_stores,
@@ -75,6 +76,9 @@ pub fn spec(spec: &Spec) -> String {
     } = &spec.sections;
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
+    for TraceLineSpec { span, words } in traces {
+        let _ = writeln!(out, "trace @{} {words:?}", span.line);
+    }
     for MailersSpec { span, name, servers, timeout } in mailers {
         let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();
         let _ = writeln!(out, "mailers {name} @{} timeout={timeout} {servers:?}", span.line);

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use conn::transport::Transport;
 use live::peers::{End, Heard, Ticket};
+use live::trace::{Level, Subject, events};
 
 use super::circle::Circle;
 
@@ -44,7 +45,13 @@ pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buff
         timer: rt::Timer::new(),
         more: false,
     };
+    let told = |event, what: &str| {
+        let text = || (what.to_owned(), String::new());
+        circle.worker.trace(event, Level::User, Subject::default, text);
+    };
+    told(&events::PEER_NEW, "peer session begins");
     let end = poll_fn(|cx| conversation.poll_end(cx)).await;
+    told(&events::PEER_END, "peer session terminated");
     if let End::Malformed(why) = end
         && conversation.output.is_empty()
     {

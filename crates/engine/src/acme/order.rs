@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expression::sample::Sink;
+use live::trace::{Level, Subject, events};
 use policy::program::{AcmeCertificate, AcmeSection, PROVISIONING_RING};
 use tls::account::base64url;
 use tls::certificate::Draft;
@@ -28,6 +29,11 @@ pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result
     if own.domains.is_empty() && own.ips.is_empty() {
         return Err("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.".to_owned());
     }
+    let told = |event, what: &str| {
+        let text = || (what.to_owned(), format!("crt={}", own.name));
+        worker.trace(event, Level::User, Subject::default, text);
+    };
+    told(&events::ACME_NEW, "new order");
     let generation = worker.generation();
     let section = generation.program.acme.sections.get(own.section).ok_or("there is no such section")?.clone();
     drop(generation);
@@ -53,6 +59,7 @@ pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result
     install(worker, own, &text)?;
     let event = format!("acme newcert {}\n", own.name);
     worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), event.as_bytes());
+    told(&events::ACME_TASK, "certificate obtained");
     keep(worker, own, text).await
 }
 

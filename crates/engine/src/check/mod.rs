@@ -23,6 +23,7 @@ use std::time::Duration;
 use base::moment::Moment;
 use config::spec::LogLevel;
 use live::health::{CheckStatus, Report, Symptom, Verdict};
+use live::trace::{Event, Level, Subject, events};
 use live::{Checker, ServerStatus, Transition};
 use policy::check::Check;
 use policy::program::{Proxy, Server};
@@ -101,6 +102,7 @@ async fn check_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<
     let (begun, bound) = (rt::now(), check.pace.steady);
     if state.begin_check(server.index, Checker::Health) {
         let running = worker.activity.begin_check();
+        trace(worker, (proxy, server), &events::CHECK_START, String::new);
         let report = match script(proxy, server).and_then(|script| script.program.as_deref()) {
             Some(program) => Box::pin(external::check(worker, (proxy, server), program, bound)).await,
             None => run::check((worker, &generation), proxy, server, bound)?.await,
@@ -149,9 +151,23 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
     interval.mul_f64((100.0 + share) / 100.0)
 }
 
+/// An event of a check for traces.
+#[inline]
+fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: &Event, what: impl FnOnce() -> String) {
+    let (backend, own) = (proxy.index as u64 + 1, server.index as u64 + 1);
+    let subject = || Subject { backend, server: backend << 32 | own, ..Subject::default() };
+    let text =
+        || (format!("{} {}", event.doc, what()).trim_end().to_owned(), format!("srv={}/{}", proxy.name, server.name));
+    worker.trace(event, Level::User, subject, text);
+}
+
 /// Tells everybody what a check found.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
     report.info = words::shortened(report.info);
+    let passed = matches!(report.status.verdict(), Some(Verdict::Passed | Verdict::Conditional));
+    let result = if passed { &events::CHECK_SUCCESS } else { &events::CHECK_FAILURE };
+    trace(worker, (proxy, server), result, || report.status.name().to_owned());
+    trace(worker, (proxy, server), &events::CHECK_END, String::new);
     let state = &worker.process.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
         // It may have moved.

@@ -9,7 +9,7 @@ use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::{metrics, observing, persistence, tracking};
+use crate::stream::{metrics, observing, persistence, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -17,6 +17,7 @@ use crate::worker::SharedStreamState;
 pub fn conclude(session: &Session, state: SharedStreamState) {
     if let Ok(mut known) = state.try_borrow_mut() {
         metrics::stream(session, &mut known);
+        tracing::ended(session, &known);
         observing::end(session, &known);
         if session.worker.logger.has_expressions(session.frontend) {
             tracking::settle(session, &mut known);

@@ -32,7 +32,7 @@ use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_b
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::{
-    body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tunnel, websocket,
+    body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tracing, tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
@@ -67,6 +67,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
+        tracing::sent(session, &state.borrow());
         let ended = plan.exchange(session, client, (&state, bound), &mut up, &mut target).await;
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
             // What went out of its body is not here any more.

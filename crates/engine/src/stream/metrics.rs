@@ -6,10 +6,11 @@ use std::cell::Cell;
 use conn::h2::Counts;
 use live::Counts as Loads;
 use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, Rate, WorkerCounters};
+use live::trace::events;
 use policy::program::{Proxy, Server};
 
 use crate::session::Session;
-use crate::stream::tracking;
+use crate::stream::{tracing, tracking};
 use crate::stream_state::{Cause, Flow, Phase, StreamState};
 use crate::worker::Worker;
 
@@ -56,6 +57,8 @@ pub fn connection(session: &Session) {
 
 /// A rule has refused a connection, or the session that it was to become.
 pub fn denied(session: &Session, before_session: bool) {
+    let what = if before_session { "connection denied" } else { "session denied" };
+    tracing::session(session, &events::SESSION_ERR, what);
     let proxy = session.counters();
     for counters in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
         (if before_session { &counters.denied_connections } else { &counters.denied_sessions }).increment();
@@ -72,6 +75,7 @@ pub fn exhausted(session: &Session) {
 
 /// A connection begins its session: what its address asks for before that has gone well.
 pub fn session(session: &Session) {
+    tracing::session(session, &events::SESSION_NEW, "new session");
     let worker = &session.worker;
     let (counters, now, index) = (session.counters(), rt::now(), session.frontend);
     worker.counters().process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
@@ -85,6 +89,7 @@ pub fn session(session: &Session) {
 
 /// A session has ended.
 pub fn session_ended(session: &Session) {
+    tracing::session(session, &events::SESSION_END, "session ended");
     if let Some(bind) = session.counters().binds.get(session.bind_index()) {
         bind.ended.increment();
     }

@@ -43,6 +43,7 @@ mod stats_page;
 pub mod sticking;
 pub mod task;
 pub mod tcp;
+pub(crate) mod tracing;
 pub mod tracking;
 mod tunnel;
 mod websocket;

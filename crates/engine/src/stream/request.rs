@@ -12,7 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, several, tracking};
+use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, several, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -137,6 +137,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
             Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
                 meet_head(&mut state.borrow_mut(), length);
+                tracing::request(session, &state.borrow());
                 Poll::Ready(Received::Head(body))
             }
             Poll::Ready(h1::Received::Preface) if client.served == 0 && several::is_welcome(session) => {
@@ -151,11 +152,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 if let Some(fault) = fault {
                     capturing::request(session, fault, client.conn.received());
                 }
-                if !session.has_several() {
-                    tracking::glitches(session, 1);
-                }
-                state.borrow_mut().timings.first_byte.get_or_insert(rt::now());
-                Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
+                Poll::Ready(refuse(session, &state, status))
             }
             Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
             Poll::Ready(h1::Received::Closed)
@@ -186,6 +183,18 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
         }
     })
     .await
+}
+
+/// What came is no request.
+#[cold]
+fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received {
+    if !session.has_several() {
+        tracking::glitches(session, 1);
+    }
+    let state = &mut *state.borrow_mut();
+    state.timings.first_byte.get_or_insert(rt::now());
+    tracing::refused(session, state, status);
+    Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
 }
 
 /// The client has sent what an option alone lets pass. Whether that was too much.

@@ -7,6 +7,7 @@ use conn::h1::UnreadBody;
 use conn::service::Service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
+use live::trace::events;
 
 use crate::session::Session;
 use crate::stream::dispatch::{Failed, depart, fail, trailers};
@@ -14,7 +15,7 @@ use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error_unread};
 use crate::stream::request::head_limits;
-use crate::stream::{body, conclude, filter};
+use crate::stream::{body, conclude, filter, tracing};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -55,6 +56,7 @@ pub async fn stream(
         let state = &mut *state.borrow_mut();
         state.service = Some(shown);
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
+        tracing::service(session, state, &events::APPLET_NEW);
     }
     let known_filters = state.borrow().filters.clone();
     let filters = known_filters.clone().filter(|_| ruled);
@@ -73,6 +75,7 @@ pub async fn stream(
     let (remains, ending) = (exchange.remains(), exchange.take_ending());
     drop(exchange);
     drop(service);
+    tracing::service(session, &state.borrow(), &events::APPLET_FREE);
     match end {
         End::Answered => {
             state.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);

@@ -27,7 +27,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, filter, http, kernel, metrics, persistence, sticking};
+use crate::stream::{conclude, content, filter, http, kernel, metrics, persistence, sticking, tracing};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -153,6 +153,7 @@ fn begin(session: &StreamTask) -> SharedStreamState {
         state.start_date = session.accept_date();
     }
     metrics::tcp(session);
+    tracing::connection(session, &state.borrow());
     filter::begin(session, &state);
     conclude::log_step(session, &state, Origin::Accept);
     state

@@ -31,6 +31,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tls;
+mod traces;
 mod tracking;
 mod userlist;
 mod variables;
@@ -208,9 +209,8 @@ pub fn compile(
     }
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
-    compiler.missing_sinks();
-    compiler.missing_addresses();
-    compiler.unused_mailers(spec);
+    compiler.leftovers(spec);
+    let traces = compiler.traces(spec);
     let tls = compiler.tls_parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
@@ -238,7 +238,9 @@ pub fn compile(
         keys,
         registry: Registry::clone(&shared.registry),
         wanted: Arc::clone(&shared.wanted),
-        event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
+        // Traces may be sent to both at any time.
+        event_descriptors: [1, 2].into(),
+        traces,
         tables: shared.tables.take(),
         spare_logs,
         tls,
@@ -356,6 +358,13 @@ impl<'a> Compiler<'a> {
     /// Reports an error, unless one was reported about the same words before.
     fn alert(&mut self, span: Span, form: Form, message: String) {
         self.alert_with_hint(span, form, message, None);
+    }
+
+    /// Reports what only all sections together show.
+    fn leftovers(&mut self, spec: &Spec) {
+        self.missing_sinks();
+        self.missing_addresses();
+        self.unused_mailers(spec);
     }
 
     /// Expressions write to sinks that do not exist.

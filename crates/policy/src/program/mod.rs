@@ -123,6 +123,8 @@ pub struct Program {
     pub registry: Registry,
     /// Descriptors that `debug` writes to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
+    /// Lines of `traces` sections: the words after `trace`.
+    pub traces: Box<[Box<[Box<str>]>]>,
     /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.
     pub tables: Vec<StickTable>,
     /// Where backends log that are added, by the `defaults` section that they start from.

@@ -22,6 +22,7 @@ const SECTIONS: &[&str] = &[
     "userlist",
     "mailers",
     "healthcheck",
+    "traces",
 ];
 
 /// First words of lines that are shown without their section, each followed by the section that they belong to.

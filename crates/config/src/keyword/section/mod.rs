@@ -124,7 +124,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE).opened(resolvers::open, None),
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
         .opened(ring::open, Some("unknown statement")),
-    section("traces", "", "Developers' traces.", traces::TABLE),
+    section("traces", "", "Developers' traces.", traces::TABLE).opened(traces::open, None),
     section("userlist", "<name>", "Users and groups.", userlist::TABLE).opened(userlist::open, None),
     SectionRow {
         name: "program",

@@ -1,6 +1,23 @@
-//! Traces (section 12.1).
+//! Traces (section 12.1). Must never know a source: the words are kept as they are written.
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, supported};
+use crate::document::Line;
+use crate::spec::TraceLineSpec;
 
 /// Every keyword of the section.
-pub(super) const TABLE: &[SectionKeyword] = &[not_yet("trace", "<source> <argument>...", "Switches a trace on.")];
+pub(super) const TABLE: &[SectionKeyword] = &[supported(
+    "trace",
+    "<source> <argument>...",
+    "Switches a trace on, as the command of the runtime API does.",
+    trace,
+)];
+
+/// Opens a section. There may be several, without names.
+pub(super) fn open(_: &mut SectionContext<'_>, _: &Line) -> bool {
+    true
+}
+
+fn trace(context: &mut SectionContext<'_>, line: &Line) {
+    let words = line.arguments().iter().map(|word| word.text.clone()).collect();
+    context.content.traces.push(TraceLineSpec { span: line.whole(), words });
+}

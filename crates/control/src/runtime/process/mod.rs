@@ -31,6 +31,7 @@ mod sockets;
 mod stat;
 mod tables;
 mod ticket_keys;
+mod traces;
 mod trust;
 mod variables;
 
@@ -86,6 +87,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     memory::TABLE,
     platform::TABLE,
     profiling::TABLE,
+    traces::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

@@ -7,6 +7,7 @@ use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
 use expression::log_format::LogFormat;
 use expression::sample::Sink;
 use live::Live;
+use live::trace::TraceSink;
 use policy::program::{
     self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Proxy, Server,
 };
@@ -310,6 +311,18 @@ impl Targets {
     /// Rings that have a name.
     pub fn named_rings(&self) -> impl Iterator<Item = &Ring> {
         self.rings.iter().filter(|ring| !ring.name().is_empty())
+    }
+
+    /// The sinks that events can go to: name, place, what it is.
+    pub fn trace_sinks(&self) -> Vec<(String, TraceSink, String)> {
+        let standard = [("stdout", 1), ("stderr", 2)];
+        let standard = standard.map(|(name, number)| {
+            (name.to_owned(), TraceSink::Descriptor(number), format!("standard output (fd#{number})"))
+        });
+        let rings = self.rings.iter().zip(0..).filter(|(ring, _)| !ring.name().is_empty());
+        let rings = rings
+            .map(|(ring, number)| (ring.name().to_owned(), TraceSink::Ring(number), ring.description().to_owned()));
+        standard.into_iter().chain(rings).collect()
     }
 
     /// Whether a server of a ring has not got every line yet.

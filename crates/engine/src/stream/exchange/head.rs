@@ -23,7 +23,7 @@ use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
 use crate::stream::websocket;
-use crate::stream::{metrics, tracking};
+use crate::stream::{metrics, tracing, tracking};
 use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
 
 /// Heads that are read before other connections are served.
@@ -199,6 +199,7 @@ impl Exchange<'_> {
             Found::Invalid(fault) => {
                 if let Some(fault) = fault {
                     capturing::response(self.session, state, fault, self.down.received());
+                    tracing::bad_answer(self.session, state);
                 }
                 return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
             }
@@ -321,6 +322,7 @@ impl Exchange<'_> {
         self.terms.server = own.server.or(self.terms.server);
         let status = state.response.status();
         state.status = i32::from(status);
+        tracing::answered(self.session, state);
         let http = &self.session.proxy().http;
         let served_here = self.upstream.is_service();
         // A client that was not asked for its body may leave it out. A server has decided that itself.

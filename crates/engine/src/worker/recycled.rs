@@ -1,0 +1,71 @@
+//! What a worker lends and gets back: the memory of evaluations, text, the state of streams. Must never outlive its worker.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::moment::{Moment, WallTime};
+use bumpalo::Bump;
+
+use super::{ARENA_KEPT, FACTS_KEPT, SharedStreamState, Worker};
+use crate::stream_state::StreamState;
+
+impl Worker {
+    /// Lends the memory of one evaluation; it is empty again behind it.
+    pub fn with_arena<T>(&self, with: impl FnOnce(&Bump) -> T) -> T {
+        let mut arena = self.arena.take().unwrap_or_default();
+        let result = with(&arena);
+        arena.reset();
+        // One evaluation needed unusually much: the next one starts small.
+        if arena.allocated_bytes() <= ARENA_KEPT {
+            self.arena.set(Some(arena));
+        }
+        result
+    }
+
+    /// Takes memory for text that is rendered.
+    pub fn take_text(&self) -> Vec<u8> {
+        self.text.take()
+    }
+
+    /// Keeps it for the next one.
+    pub fn keep_text(&self, mut text: Vec<u8>) {
+        text.clear();
+        text.shrink_to(ARENA_KEPT);
+        self.text.set(text);
+    }
+
+    /// Takes clean state for a stream.
+    pub fn take_stream_state(&self) -> SharedStreamState {
+        self.state.borrow_mut().pop().unwrap_or_else(|| {
+            let mut state = StreamState::default();
+            state.clear();
+            Rc::new(RefCell::new(state))
+        })
+    }
+
+    /// Lends state to rules that run before there is a stream.
+    pub fn with_blank_state<T>(&self, with: impl FnOnce(&mut StreamState) -> T) -> T {
+        let state = self.take_stream_state();
+        let result = {
+            let state = &mut *state.borrow_mut();
+            let result = with(state);
+            (state.timings.start, state.start_date) = (Moment::default(), WallTime::default());
+            state.forget_rules();
+            result
+        };
+        self.state.borrow_mut().push(state);
+        result
+    }
+
+    /// Gives state back, for the next stream.
+    pub fn keep_stream_state(&self, state: SharedStreamState) {
+        self.requests.set(self.requests.get() + 1);
+        let mut kept = self.state.borrow_mut();
+        if kept.len() < FACTS_KEPT && Rc::strong_count(&state) == 1 {
+            if let Ok(mut state) = state.try_borrow_mut() {
+                state.clear();
+            }
+            kept.push(state);
+        }
+    }
+}

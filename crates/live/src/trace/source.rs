@@ -1,0 +1,136 @@
+//! The sources of traces and their events, with HAProxy's names (management manual, section 9.3, "trace"): those that this program
+//! reports. Must never hold state.
+
+/// A source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Source {
+    H2,
+    Acme,
+    Ssl,
+    H1,
+    Stream,
+    Peers,
+    Check,
+    Applet,
+    Pt,
+    Session,
+}
+
+/// Number of sources.
+pub const SOURCES: usize = 10;
+
+/// An event of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The source.
+    pub source: Source,
+    /// Its bit in the sets of the source.
+    pub bit: u8,
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+/// A row of the table of sources.
+pub struct SourceRow {
+    /// The source.
+    pub source: Source,
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Its events, by their bits.
+    pub events: &'static [Event],
+}
+
+const fn event(source: Source, bit: u8, name: &'static str, doc: &'static str) -> Event {
+    Event { source, bit, name, doc }
+}
+
+/// The events, by source.
+#[allow(missing_docs)]
+#[rustfmt::skip]
+pub mod events {
+    use super::{Event, Source, event};
+
+    pub const H2C_ERR: Event = event(Source::H2, 0, "h2c_err", "error on H2 connection");
+    pub const H2_RX_HEADERS: Event = event(Source::H2, 1, "rx_hdr", "receipt of H2 HEADERS frame");
+    pub const H2_TX_HEADERS: Event = event(Source::H2, 2, "tx_hdr", "transmission of H2 HEADERS frame");
+    pub const H2S_END: Event = event(Source::H2, 3, "h2s_end", "H2 stream terminated");
+
+    pub const ACME_NEW: Event = event(Source::Acme, 0, "acme_new", "New ACME task");
+    pub const ACME_TASK: Event = event(Source::Acme, 1, "acme_task", "ACME task");
+
+    pub const SSLC_NEW: Event = event(Source::Ssl, 0, "sslc_new", "new SSL connection");
+    pub const SSLC_HANDSHAKE: Event = event(Source::Ssl, 1, "sslc_hndshk", "SSL handshake");
+    pub const SSLC_ERR: Event = event(Source::Ssl, 2, "sslc_err", "SSL error");
+
+    pub const H1C_ERR: Event = event(Source::H1, 0, "h1c_err", "error on H1 connection");
+    pub const H1_RX_HEADERS: Event = event(Source::H1, 1, "rx_headers", "receipt of H1 headers");
+    pub const H1_TX_HEADERS: Event = event(Source::H1, 2, "tx_headers", "transmission of all headers");
+    pub const H1S_ERR: Event = event(Source::H1, 3, "h1s_err", "error on H1 stream");
+    pub const H1S_END: Event = event(Source::H1, 4, "h1s_end", "H1 stream terminated");
+
+    pub const STREAM_NEW: Event = event(Source::Stream, 0, "strm_new", "new stream");
+    pub const STREAM_FREE: Event = event(Source::Stream, 1, "strm_free", "release stream");
+    pub const STREAM_ERR: Event = event(Source::Stream, 2, "strm_err", "error during stream processing");
+    pub const SERVER_STATE: Event = event(Source::Stream, 3, "sc_state", "processing connector states");
+
+    pub const PEER_NEW: Event = event(Source::Peers, 0, "sess_new", "create new peer session");
+    pub const PEER_END: Event = event(Source::Peers, 1, "sess_end", "peer session terminated");
+
+    pub const CHECK_START: Event = event(Source::Check, 0, "hchck_start", "Health-check started");
+    pub const CHECK_END: Event = event(Source::Check, 1, "hchck_end", "Health-check terminated");
+    pub const CHECK_SUCCESS: Event = event(Source::Check, 2, "hchck_succ", "Health-check success");
+    pub const CHECK_FAILURE: Event = event(Source::Check, 3, "hchck_err", "Health-check failure");
+
+    pub const APPLET_NEW: Event = event(Source::Applet, 0, "app_new", "new appctx");
+    pub const APPLET_FREE: Event = event(Source::Applet, 1, "app_free", "free appctx");
+
+    pub const PT_NEW: Event = event(Source::Pt, 0, "pt_conn_new", "new PT connection");
+    pub const PT_END: Event = event(Source::Pt, 1, "pt_conn_end", "PT connection terminated");
+
+    pub const SESSION_NEW: Event = event(Source::Session, 0, "sess_new", "new session creation");
+    pub const SESSION_END: Event = event(Source::Session, 1, "sess_end", "session termination");
+    pub const SESSION_ERR: Event = event(Source::Session, 2, "sess_err", "session error");
+}
+
+const fn row(source: Source, name: &'static str, doc: &'static str, events: &'static [Event]) -> SourceRow {
+    SourceRow { source, name, doc, events }
+}
+
+/// All sources, by their number.
+#[rustfmt::skip]
+pub static TABLE: [SourceRow; SOURCES] = {
+    use events::*;
+    [
+        row(Source::H2, "h2", "HTTP/2 multiplexer", &[H2C_ERR, H2_RX_HEADERS, H2_TX_HEADERS, H2S_END]),
+        row(Source::Acme, "acme", "ACME", &[ACME_NEW, ACME_TASK]),
+        row(Source::Ssl, "ssl", "SSL xprt", &[SSLC_NEW, SSLC_HANDSHAKE, SSLC_ERR]),
+        row(Source::H1, "h1", "HTTP/1 multiplexer", &[H1C_ERR, H1_RX_HEADERS, H1_TX_HEADERS, H1S_ERR, H1S_END]),
+        row(Source::Stream, "stream", "Applicative stream", &[STREAM_NEW, STREAM_FREE, STREAM_ERR, SERVER_STATE]),
+        row(Source::Peers, "peers", "Peers protocol", &[PEER_NEW, PEER_END]),
+        row(Source::Check, "check", "Health-check", &[CHECK_START, CHECK_END, CHECK_SUCCESS, CHECK_FAILURE]),
+        row(Source::Applet, "applet", "Applet endpoint", &[APPLET_NEW, APPLET_FREE]),
+        row(Source::Pt, "pt", "Passthrough multiplexer", &[PT_NEW, PT_END]),
+        row(Source::Session, "session", "client session management", &[SESSION_NEW, SESSION_END, SESSION_ERR]),
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_and_events_are_found_by_their_numbers() {
+        for (number, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.source as usize, number);
+            for (bit, event) in row.events.iter().enumerate() {
+                assert_eq!((event.source, usize::from(event.bit)), (row.source, bit), "{}", event.name);
+            }
+        }
+    }
+}

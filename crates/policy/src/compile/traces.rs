@@ -1,0 +1,31 @@
+//! The lines of `traces` sections: they are tried on traces of their own, so that what is wrong with them is told. Must never switch
+//! one on.
+
+use config::diagnostic::Form;
+use config::spec::Spec;
+use live::trace::{Reply, TraceSink, Traces};
+
+use super::Compiler;
+
+impl Compiler<'_> {
+    /// The words of each line.
+    pub(super) fn traces(&mut self, spec: &Spec) -> Box<[Box<[Box<str>]>]> {
+        let scratch = Traces::default();
+        let rings: Vec<&str> = spec.sections.rings.iter().map(|ring| ring.name.as_str()).collect();
+        let is_known = |name: &str| matches!(name, "stdout" | "stderr" | "buf0" | "dpapi") || rings.contains(&name);
+        let find = |name: &str| is_known(name).then_some(TraceSink::Ring(0));
+        let mut lines = Vec::new();
+        for line in &spec.sections.traces {
+            let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+            match scratch.command(&words, &find, &[]) {
+                // What a line without arguments would list has no reader here.
+                Reply::Done | Reply::Text(_) => lines.push(words.into_iter().map(Into::into).collect()),
+                Reply::Refused(why) => {
+                    let sentence = why.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+                    self.alert(line.span, Form::Parsing, format!("{sentence}."));
+                }
+            }
+        }
+        lines.into()
+    }
+}
