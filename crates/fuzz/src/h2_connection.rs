@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
 use conn::flow::{ByteSink, ByteSource};
+use conn::h1::Received;
 use conn::h2::{Machine, Request, Stream, Terms};
 use wire::h1::{Edits, Limits, Scan};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, PREFACE, encode_request, encode_response, flag};
@@ -98,7 +99,11 @@ fn read(source: &mut impl ByteSource) {
 
 /// Takes the head of a request and answers it.
 fn answer(stream: &mut Stream) {
-    stream.take_head(&Limits::default(), &mut Scan::default(), &mut Head::new());
+    // It is answered once.
+    let taken = stream.take_head(&Limits::default(), &mut Scan::default(), &mut Head::new());
+    if !matches!(taken, Received::Head { .. } | Received::Invalid { .. }) {
+        return;
+    }
     let (mut head, mut out, mut body) = (Head::new(), Buffer::with_capacity(1000), Buffer::with_capacity(3000));
     head.set_status(200, b"");
     let edits = Edits { framing: Framing::Length(3000), ..Edits::default() };

@@ -4,6 +4,7 @@ use wire::h2::{
     DecodeError, Decoder, ErrorCode, FrameHeader, MAX_WINDOW, Outcome, RequestReader, ResponseReader, flag,
     read_trailers,
 };
+use wire::http::priority::Priority;
 use wire::http::{Fields, Framing, Head};
 
 use super::Role;
@@ -85,7 +86,14 @@ impl Block {
         let mut half = state.fresh();
         let capacity = state.terms.capacity();
         let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
-        decoder.decode(&self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
+        let mut priority = None;
+        let decoded = decoder.decode(&self.bytes, capacity.bytes, |name, value| {
+            if name == b"priority" {
+                priority = Some(Priority::parse(value));
+            }
+            reader.field(name, value);
+        });
+        decoded.map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
         let refused = if stream > limit.last || state.open() >= state.terms.max_streams {
             Some(ErrorCode::RefusedStream)
@@ -110,6 +118,10 @@ impl Block {
             Framing::Length(length) if !self.ends_stream => Some(length),
             _ => None,
         };
+        if let Some(priority) = state.queue.take_announced(stream).or(priority) {
+            half.priority = priority;
+            state.queue.note(priority);
+        }
         state.begin(stream, half);
         if !self.ends_stream {
             state.enlarge(stream);

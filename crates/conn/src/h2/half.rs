@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
 use wire::h2::MAX_WINDOW;
+use wire::http::priority::Priority;
 use wire::http::{Fields, Head};
 
 /// Bytes of a buffer that is kept for a later stream, or not compacted.
@@ -61,6 +62,8 @@ pub(super) struct Half {
     pub(super) share: u32,
     /// Bytes of payload that may still go out.
     pub(super) window: i64,
+    /// How urgent the client says that its answer is.
+    pub(super) priority: Priority,
     /// It stands in the queue for room in the output.
     pub(super) queued: bool,
     /// Payload waits for room or for a window since the last one went out.
@@ -89,6 +92,7 @@ impl Half {
             owed: 0,
             share: 0,
             window: 0,
+            priority: Priority::default(),
             queued: false,
             stalled: false,
             draining: None,
@@ -115,6 +119,7 @@ impl Half {
             owed,
             share,
             window: own_window,
+            priority,
             queued,
             stalled,
             draining,
@@ -127,7 +132,7 @@ impl Half {
         (*taken, *announced, *trailers) = (0, None, None);
         (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
         (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);
-        (*draining, *task, *stalled) = (None, None, false);
+        (*draining, *task, *stalled, *priority) = (None, None, false, Priority::default());
     }
 
     pub(super) fn wake(&mut self) {

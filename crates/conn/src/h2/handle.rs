@@ -150,8 +150,9 @@ impl Handle {
     /// Hands over as much payload as windows and room allow. Where something is left, the stream waits for more of them.
     fn push_some(&self, state: &mut State, cx: &mut Context<'_>, payload: &mut Payload<'_>) -> io::Result<usize> {
         let mut written = 0;
+        let waits = state.is_preceded(self.stream());
         loop {
-            let room = state.room();
+            let room = if waits { 0 } else { state.room() };
             let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
             let rest = payload.data();
             if rest.is_empty() {
@@ -167,6 +168,10 @@ impl Handle {
                 }
                 if is_new {
                     state.note_stall(window == 0);
+                }
+                if waits {
+                    // The connection has to look for the one that is first.
+                    state.wake();
                 }
                 return Ok(written);
             }

@@ -15,8 +15,12 @@ mod handle;
 #[cfg(any(test, feature = "machine"))]
 mod machine;
 mod mover;
+#[cfg(test)]
+mod priorities;
+mod queue;
 mod reader;
 mod request;
+mod schedule;
 mod server;
 mod solo;
 mod spare;

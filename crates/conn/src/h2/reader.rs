@@ -3,6 +3,7 @@
 
 use base::buffer::Buffer;
 use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, MAX_WINDOW, Setting, flag};
+use wire::http::priority::Priority;
 
 use super::Role;
 use super::block::{self, Block};
@@ -113,9 +114,11 @@ impl Reader {
         }
         self.begun = true;
         count(frame, state);
-        let of_connection = matches!(frame.kind, Kind::Settings | Kind::Ping | Kind::GoAway);
+        let of_connection = matches!(frame.kind, Kind::Settings | Kind::Ping | Kind::GoAway | Kind::PriorityUpdate);
         let of_either = matches!(frame.kind, Kind::WindowUpdate | Kind::Unknown);
-        if !of_either && of_connection != (frame.stream == 0) || frame.kind == Kind::PushPromise {
+        let is_servers =
+            frame.kind == Kind::PushPromise || frame.kind == Kind::PriorityUpdate && state.role == Role::Client;
+        if !of_either && of_connection != (frame.stream == 0) || is_servers {
             return protocol;
         }
         let continues = self.block.as_ref().map(Block::stream);
@@ -128,6 +131,12 @@ impl Reader {
             Kind::Settings => frame.length % 6 == 0 && frame.length <= MOST_CONTROL,
             Kind::Ping => frame.length == 8,
             Kind::WindowUpdate | Kind::RstStream => frame.length == 4,
+            // More than is read says nothing that is known.
+            Kind::PriorityUpdate if (MOST_CONTROL..=MAX_FRAME_SIZE).contains(&frame.length) => {
+                self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
+                return Ok(Event::Progress);
+            }
+            Kind::PriorityUpdate => (4..MOST_CONTROL).contains(&frame.length),
             Kind::GoAway => frame.length >= 8 && frame.length <= MAX_FRAME_SIZE,
             Kind::Priority => {
                 if frame.length != 5 {
@@ -371,6 +380,11 @@ impl Reader {
                 }
                 state.abort(frame.stream, number == ErrorCode::RefusedStream as u32);
             }
+            // We never push, so that no stream of ours can get a priority.
+            Kind::PriorityUpdate if (number & MAX_WINDOW).is_multiple_of(2) => {
+                return Err(Fault::Connection(ErrorCode::ProtocolError));
+            }
+            Kind::PriorityUpdate => state.prioritize(number & MAX_WINDOW, Priority::parse(&bytes[4..])),
             Kind::Priority if number & MAX_WINDOW == frame.stream => {
                 return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
             }
@@ -402,7 +416,7 @@ fn count(frame: FrameHeader, state: &mut State) {
             counts.settings += 1;
             state.note_idle_frame();
         }
-        Kind::Ping | Kind::Priority | Kind::Unknown => state.note_idle_frame(),
+        Kind::Ping | Kind::Priority | Kind::PriorityUpdate | Kind::Unknown => state.note_idle_frame(),
         Kind::Continuation | Kind::WindowUpdate | Kind::PushPromise => {}
     }
 }

@@ -10,11 +10,15 @@ use wire::http::Fields;
 use super::counts::{Allowance, Counts};
 use super::half::Half;
 use super::handle::Kill;
+use super::queue::Queue;
 use super::spare;
 use super::{Role, Terms};
 
 /// Bytes that wait to be written, above which streams wait.
 const FULL: usize = 128 * 1024;
+
+/// The same where the client says what is urgent: what comes later is not to wait behind much.
+const FULL_RANKED: usize = 3 * wire::h2::MAX_FRAME_SIZE;
 
 /// Bytes that wait to be written, above which nothing is read: answers to pings and settings come on top of what streams have.
 const STUFFED: usize = FULL + 16 * 1024;
@@ -49,7 +53,7 @@ pub(super) struct State {
     pub(super) role: Role,
     pub(super) terms: Terms,
     /// Streams that are served, by their numbers, which only grow; behind them requests that have none yet.
-    halves: Vec<(u32, Box<Half>)>,
+    pub(super) halves: Vec<(u32, Box<Half>)>,
     /// Streams of them that nobody serves any more.
     drained: usize,
     /// The newest stream that was opened.
@@ -89,10 +93,9 @@ pub(super) struct State {
     sent: usize,
     /// The last frame of a message, which may still be told to end it.
     last: Option<(u32, usize)>,
-    /// Streams that wait for room in the output, or for the connection's window.
-    queue: VecDeque<u32>,
+    pub(super) queue: Queue,
     /// Bytes of payload that the client takes, on all streams.
-    window: i64,
+    pub(super) window: i64,
     /// Bytes of payload that it takes of each new stream.
     stream_window: i64,
     /// Bytes of payload that have come and that the client was not told of.
@@ -131,7 +134,7 @@ impl State {
             output: Vec::new(),
             sent: 0,
             last: None,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             window: i64::from(INITIAL_WINDOW),
             stream_window: i64::from(INITIAL_WINDOW),
             // Told with the first payload: clients that send none need no more than the protocol gives them.
@@ -313,13 +316,6 @@ impl State {
         spare::keep(half);
     }
 
-    /// A stream no longer waits for capacity: the queue never holds more streams than there are.
-    fn unqueue(&mut self, stream: u32, half: &mut Half) {
-        if std::mem::take(&mut half.queued) {
-            self.queue.retain(|queued| *queued != stream);
-        }
-    }
-
     /// Streams that are answered before their request has ended take memory although they are not counted as open: a peer
     /// that never ends them gets no more than so many.
     fn bound_drained(&mut self) {
@@ -458,33 +454,17 @@ impl State {
 
     /// Bytes of payload that the connection takes now, for whatever stream.
     pub(super) fn room(&self) -> usize {
-        let room = FULL.saturating_sub(self.waiting());
+        let room = self.full().saturating_sub(self.waiting());
         room.min(usize::try_from(self.window).unwrap_or(0))
     }
 
     /// Whether a stream's head may be queued.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting() < FULL
+        self.waiting() < self.full()
     }
 
-    /// A stream waits until there is room.
-    pub(super) fn enqueue(&mut self, stream: u32) {
-        self.queue.push_back(stream);
-    }
-
-    /// Wakes streams that wait for room, as many as may find some. Whether others go on waiting although there is room: the
-    /// connection has to look again.
-    pub(super) fn serve_queue(&mut self) -> bool {
-        let mut turns = self.room() / wire::h2::MAX_FRAME_SIZE + usize::from(self.has_room() && self.window > 0);
-        while turns > 0 {
-            let Some(stream) = self.queue.pop_front() else { return false };
-            if let Some(half) = self.half(stream) {
-                half.queued = false;
-                half.wake();
-                turns -= 1;
-            }
-        }
-        !self.queue.is_empty() && self.room() > 0
+    fn full(&self) -> usize {
+        if self.queue.is_ranked() { FULL_RANKED } else { FULL }
     }
 
     /// Bytes that wait to be written.
@@ -519,7 +499,7 @@ impl State {
     pub(super) fn rest(&mut self) {
         if self.output.is_empty() && self.halves.is_empty() {
             spare::keep_bytes(std::mem::take(&mut self.output));
-            self.queue = VecDeque::new();
+            self.queue.rest();
         }
     }
 
@@ -594,7 +574,7 @@ impl State {
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
         let halves: usize = self.halves.iter().map(|(_, half)| half.held()).sum();
-        let lists = 16 * self.halves.capacity() + 4 * self.queue.capacity();
+        let lists = 16 * self.halves.capacity() + self.queue.held();
         halves + lists + 4 * self.reset.capacity() + self.output.capacity()
     }
 }

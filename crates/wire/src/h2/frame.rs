@@ -31,6 +31,8 @@ pub enum Kind {
     Continuation,
     /// Any other.
     Unknown,
+    /// Another priority of a request (RFC 9218, section 7.1).
+    PriorityUpdate = 0x10,
 }
 
 impl Kind {
@@ -49,7 +51,10 @@ impl Kind {
 
     /// The kind that a number stands for.
     pub fn of(number: u8) -> Self {
-        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Unknown)
+        match number {
+            0x10 => Self::PriorityUpdate,
+            number => Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Unknown),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod forwarded;
 pub(crate) mod head;
 mod method;
 pub(crate) mod name;
+pub mod priority;
 mod status;
 pub mod target;
 

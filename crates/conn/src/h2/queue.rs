@@ -1,0 +1,169 @@
+//! Streams that wait for room in the output or for the connection's window, and which of them is next: the one that waits
+//! longest, or the most urgent one where the client has said how urgent its requests are (RFC 9218). Must never hold more
+//! streams than there are.
+
+use std::collections::VecDeque;
+
+use wire::http::priority::Priority;
+
+/// Priorities of streams that have not begun, at most; of more, the oldest are forgotten.
+const MOST_ANNOUNCED: usize = 16;
+
+/// Every so many streams, the one that waits longest is next, however urgent others are: none starves.
+const FAIR: u8 = 16;
+
+/// They.
+#[derive(Default)]
+pub(super) struct Queue {
+    streams: VecDeque<u32>,
+    /// The client has said of a request how urgent it is.
+    ranked: bool,
+    /// Streams that were taken by their urgency since one was that has waited longest.
+    picks: u8,
+    announced: VecDeque<(u32, Priority)>,
+}
+
+impl Queue {
+    /// Whether urgency counts.
+    pub(super) fn is_ranked(&self) -> bool {
+        self.ranked
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    pub(super) fn push(&mut self, stream: u32) {
+        self.streams.push_back(stream);
+    }
+
+    pub(super) fn remove(&mut self, stream: u32) {
+        self.streams.retain(|queued| *queued != stream);
+    }
+
+    /// Holds no memory for streams.
+    pub(super) fn rest(&mut self) {
+        self.streams = VecDeque::new();
+    }
+
+    /// A request has that priority: from now on urgency counts, unless all have the same.
+    pub(super) fn note(&mut self, priority: Priority) {
+        self.ranked |= priority != Priority::default();
+    }
+
+    /// A stream that has not begun gets that priority.
+    pub(super) fn announce(&mut self, stream: u32, priority: Priority) {
+        self.announced.retain(|(known, _)| *known != stream);
+        if self.announced.len() == MOST_ANNOUNCED {
+            self.announced.pop_front();
+        }
+        self.announced.push_back((stream, priority));
+    }
+
+    /// The priority that was announced for a stream that begins: it counts more than what its head says (RFC 9218, section
+    /// 7).
+    pub(super) fn take_announced(&mut self, stream: u32) -> Option<Priority> {
+        let at = self.announced.iter().position(|(known, _)| *known == stream)?;
+        self.announced.remove(at).map(|(_, priority)| priority)
+    }
+
+    /// The next stream. Of those that are as urgent the one that has waited longest; but those of which parts are of no use go
+    /// out one after the other, in the order of their requests.
+    pub(super) fn pop(&mut self, priority_of: impl Fn(u32) -> Priority) -> Option<u32> {
+        if !self.ranked {
+            return self.streams.pop_front();
+        }
+        self.picks += 1;
+        if self.picks >= FAIR {
+            self.picks = 0;
+            return self.streams.pop_front();
+        }
+        let known = |(at, stream): (usize, &u32)| (at, *stream, priority_of(*stream));
+        let (at, _, best) = self.streams.iter().enumerate().map(known).min_by_key(|(_, _, own)| own.urgency)?;
+        if best.incremental {
+            return self.streams.remove(at);
+        }
+        let alike = self.streams.iter().enumerate().map(known).filter(|(_, _, own)| *own == best);
+        let (at, ..) = alike.min_by_key(|(_, stream, _)| *stream)?;
+        self.streams.remove(at)
+    }
+
+    /// Whether another stream that waits is to go out before this one.
+    pub(super) fn precedes(&self, stream: u32, own: Priority, priority_of: impl Fn(u32) -> Priority) -> bool {
+        self.ranked
+            && self.streams.iter().filter(|other| **other != stream).any(|other| {
+                let theirs = priority_of(*other);
+                theirs.urgency < own.urgency || theirs == own && !own.incremental && *other < stream
+            })
+    }
+
+    /// Bytes of memory that it holds.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        4 * self.streams.capacity() + size_of::<(u32, Priority)>() * self.announced.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(urgency: u8, incremental: bool) -> Priority {
+        Priority { urgency, incremental }
+    }
+
+    fn drain(queue: &mut Queue, priority_of: impl Fn(u32) -> Priority) -> Vec<u32> {
+        std::iter::from_fn(|| queue.pop(&priority_of)).collect()
+    }
+
+    #[test]
+    fn without_priorities_the_first_is_next() {
+        let mut queue = Queue::default();
+        queue.note(Priority::default());
+        [5, 1, 3].into_iter().for_each(|stream| queue.push(stream));
+        assert!(!queue.is_ranked() && !queue.precedes(9, Priority::default(), |_| Priority::default()));
+        assert_eq!(drain(&mut queue, |_| Priority::default()), [5, 1, 3]);
+    }
+
+    #[test]
+    fn the_most_urgent_is_next() {
+        let mut queue = Queue::default();
+        queue.note(of(0, false));
+        let priority_of = |stream: u32| match stream {
+            1 | 5 => of(3, false),
+            3 => of(0, true),
+            7 | 9 => of(2, true),
+            _ => of(7, false),
+        };
+        [11, 5, 9, 1, 7, 3].into_iter().for_each(|stream| queue.push(stream));
+        assert!(queue.precedes(5, of(3, false), priority_of) && !queue.precedes(3, of(0, true), priority_of));
+        assert_eq!(drain(&mut queue, priority_of), [3, 9, 7, 1, 5, 11]);
+    }
+
+    /// One that is never the most urgent has its turn.
+    #[test]
+    fn none_starves() {
+        let mut queue = Queue::default();
+        queue.note(of(0, false));
+        queue.push(9);
+        let mut picks = 0;
+        loop {
+            queue.push(1);
+            picks += 1;
+            match queue.pop(|stream| of(if stream == 9 { 7 } else { 0 }, false)) {
+                Some(9) => break,
+                _ => assert!(picks < usize::from(FAIR)),
+            }
+        }
+    }
+
+    #[test]
+    fn few_priorities_are_kept_ahead() {
+        let mut queue = Queue::default();
+        (1..100).for_each(|stream| queue.announce(stream, of(1, false)));
+        queue.announce(99, of(2, true));
+        assert_eq!(queue.announced.len(), MOST_ANNOUNCED);
+        assert_eq!((queue.take_announced(1), queue.take_announced(99)), (None, Some(of(2, true))));
+        assert_eq!(queue.take_announced(99), None);
+    }
+}

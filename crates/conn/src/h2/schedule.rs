@@ -1,0 +1,62 @@
+//! Which stream of a connection may add to its output: how they come to wait, and how they get their turn. Must never write a
+//! frame.
+
+use wire::http::priority::Priority;
+
+use super::half::Half;
+use super::state::State;
+
+impl State {
+    /// A stream no longer waits for capacity: the queue never holds more streams than there are.
+    pub(super) fn unqueue(&mut self, stream: u32, half: &mut Half) {
+        if std::mem::take(&mut half.queued) {
+            self.queue.remove(stream);
+        }
+    }
+
+    /// A stream waits until there is room.
+    pub(super) fn enqueue(&mut self, stream: u32) {
+        self.queue.push(stream);
+    }
+
+    /// The client says how urgent a request is, which may be still to come.
+    pub(super) fn prioritize(&mut self, stream: u32, priority: Priority) {
+        let newest = self.newest;
+        match self.half(stream) {
+            Some(half) => {
+                half.priority = priority;
+                self.queue.note(priority);
+            }
+            None if stream > newest => self.queue.announce(stream, priority),
+            None => {}
+        }
+    }
+
+    /// Whether a stream waits for a more urgent one.
+    pub(super) fn is_preceded(&self, stream: u32) -> bool {
+        self.queue.is_ranked()
+            && self.queue.precedes(stream, priority_in(&self.halves, stream), |other| priority_in(&self.halves, other))
+    }
+
+    /// Wakes streams that wait for room, as many as may find some. Whether others go on waiting although there is room: the
+    /// connection has to look again.
+    pub(super) fn serve_queue(&mut self) -> bool {
+        let mut turns = self.room() / wire::h2::MAX_FRAME_SIZE + usize::from(self.has_room() && self.window > 0);
+        while turns > 0 {
+            let Some(stream) = self.queue.pop(|stream| priority_in(&self.halves, stream)) else { return false };
+            let is_ranked = self.queue.is_ranked();
+            if let Some(half) = self.half(stream) {
+                half.queued = false;
+                half.wake();
+                // Others get what it leaves.
+                turns = if is_ranked && !half.priority.incremental { 0 } else { turns - 1 };
+            }
+        }
+        !self.queue.is_empty() && self.room() > 0
+    }
+}
+
+fn priority_in(halves: &[(u32, Box<Half>)], stream: u32) -> Priority {
+    let at = halves.binary_search_by_key(&stream, |(number, _)| *number);
+    at.map_or_else(|_| Priority::default(), |at| halves[at].1.priority)
+}
