@@ -86,13 +86,7 @@ pub struct Service {
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let Service { program, written, sockets, runtime, relays, peers, starter, master, .. } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
-    let mut config = rt::Config {
-        workers,
-        buffer_size: program.global.bufsize,
-        max_events: program.global.maxpollevents,
-        ..rt::Config::default()
-    };
-    service.machine.apply(&mut config);
+    let config = runtime_config(&program, service.machine, workers);
     let program = Arc::new(program);
     let live = Arc::new(service.live.unwrap_or_else(|| program.live(rt::clock::seed())));
     let generation = Generation::new(program, rt::clock::seed());
@@ -115,10 +109,10 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         peers.iter().map(|one| &one.socket),
     ));
     let mut scripts = service.scripts;
-    if let Err(why) = scripts.initialize(&shared) {
+    scripts.initialize(&shared).map_err(|why| {
         messages.alert(&why);
-        return Err(Refused);
-    }
+        Refused
+    })?;
     if service.succeeds {
         shared.exchange.expect_predecessor();
     }
@@ -163,6 +157,18 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused
     })
+}
+
+/// How the workers run.
+fn runtime_config(program: &Program, machine: Machine, workers: usize) -> rt::Config {
+    let mut config = rt::Config {
+        workers,
+        buffer_size: program.global.bufsize,
+        max_events: program.global.maxpollevents,
+        ..rt::Config::default()
+    };
+    machine.apply(&mut config);
+    config
 }
 
 /// Opens what takes lines of the log.
