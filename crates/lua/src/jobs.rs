@@ -1,16 +1,13 @@
 //! What a function may wait for beside its stream: time, and the network. Must never hold a state's lock.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::Value;
 
 use crate::machine::Machine;
-use crate::value::Plain;
-
-/// What a function waits for outside of Lua, and what its pause returns then.
-pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
+use crate::value::Job;
+use crate::{http_client, socket};
 
 /// Begins what a function asks for; `None`: nothing is asked for by that name.
 pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Option<Job> {
@@ -22,9 +19,21 @@ pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Op
                 Vec::new()
             }))
         }
-        _ => None,
+        "wait" => {
+            let period = values.first().filter(|value| !value.is_nil()).map(|value| milliseconds(Some(value)));
+            // What could wake it wakes it by the end of that time as well.
+            let period = period.unwrap_or(USUAL_WAIT);
+            Some(Box::pin(async move {
+                rt::sleep(period).await;
+                Vec::new()
+            }))
+        }
+        _ => socket::begin(name, values).or_else(|| http_client::begin(name, values)),
     }
 }
+
+/// How long `core.wait` lasts without a time of its own.
+const USUAL_WAIT: Duration = Duration::from_millis(10);
 
 /// A time that a function has given.
 pub(crate) fn milliseconds(value: Option<&Value>) -> Duration {

@@ -1,6 +1,8 @@
 //! Lua scripts with HAProxy's API: they are loaded where the configuration is read, and register fetches, converters,
 //! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
 
+mod address;
+mod http_client;
 mod jobs;
 mod lent;
 mod machine;
@@ -13,6 +15,7 @@ mod rows;
 mod run;
 mod service;
 mod shared;
+mod socket;
 mod task;
 mod value;
 mod voice;

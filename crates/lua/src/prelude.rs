@@ -14,10 +14,12 @@ use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic}
 use crate::lent::text;
 use crate::registrations::{Kind, Registrations};
 use crate::shared::{CLASSES, Current, Functions, Mark, WakeTime};
+use crate::socket::Handle;
 use crate::value::{Plain, of_sample};
 
 /// The parts of the classes that are written in Lua, in the order in which they are read.
-const PARTS: &[&str] = &[include_str!("prelude/core.lua"), include_str!("prelude/applet.lua")];
+const PARTS: &[&str] =
+    &[include_str!("prelude/core.lua"), include_str!("prelude/applet.lua"), include_str!("prelude/network.lua")];
 
 /// A compiled regular expression.
 struct Pattern(Regex);
@@ -42,6 +44,7 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     telling(lua, &native, keeps_booleans)?;
     texts(lua, &native)?;
     addresses(lua, &native)?;
+    native.set("socket", lua.create_function(|lua, ()| lua.create_userdata(Handle::new()))?)?;
     for part in PARTS {
         lua.load(*part).set_name(format!("={CLASSES}")).call::<()>((native.clone(), mark.clone()))?;
     }
@@ -208,6 +211,21 @@ pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> 
 
 fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("integer", lua.create_function(|lua, value: Value| Ok(lua.coerce_integer(value).ok().flatten()))?)?;
+    native.set(
+        "integer_part",
+        lua.create_function(|_, number: f64| Ok(number.clamp(0.0, f64::from(i32::MAX)) as i64))?,
+    )?;
+    native.set(
+        "part",
+        lua.create_function(|lua, (whole, first, last): (mlua::String, i64, i64)| {
+            let whole = whole.as_bytes().to_vec();
+            let length = i64::try_from(whole.len()).unwrap_or(i64::MAX);
+            let place = |at: i64| if at < 0 { length + at + 1 } else { at };
+            let (first, last) = (place(first).max(1) - 1, place(last).min(length));
+            let part = usize::try_from(first).ok().zip(usize::try_from(last).ok());
+            lua.create_string(part.and_then(|(first, last)| whole.get(first..last)).unwrap_or_default())
+        })?,
+    )?;
     native.set(
         "concat",
         lua.create_function(|lua, pieces: Table| {

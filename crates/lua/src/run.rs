@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, ThreadStatus, Value};
 
-use crate::jobs::{self, Job};
+use crate::jobs;
 use crate::lent::{self, Lent};
 use crate::machine::{Machine, describe, split_traceback};
 use crate::shared::{Burst, Current, Cut, Mark};
-use crate::value::Plain;
+use crate::value::{Job, Plain};
 
 /// What the caller of a run makes of what the function asks.
 pub(crate) enum Answer {

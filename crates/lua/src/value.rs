@@ -2,6 +2,7 @@
 //! anything.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 
 use expression::sample::{self, Context};
 use mlua::{IntoLua, Lua, Value};
@@ -38,6 +39,9 @@ impl IntoLua for Plain {
         })
     }
 }
+
+/// What a function waits for outside of Lua, and what its pause returns then.
+pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
 
 /// A sample as Lua has it.
 pub(crate) fn of_sample(sample: sample::Value<'_>, keeps_booleans: bool) -> Plain {

@@ -144,6 +144,28 @@ async fn within<T>(timer: &mut rt::Timer, mut step: impl FnMut(&mut Context<'_>)
     .await
 }
 
+/// Connects, and shakes hands where TLS is wanted, until `by`.
+///
+/// # Errors
+/// Why there is no connection: [`Failure::is_of_connecting`].
+pub async fn open(to: &Destination, timer: &mut rt::Timer, by: Moment) -> Result<Transport, Failure> {
+    timer.arm(Some(by));
+    let late = || Failure::Connect(io::ErrorKind::TimedOut.into());
+    let mut opening = transport::connect(&to.address, &ConnectOptions::default()).map_err(Failure::Connect)?;
+    let opened = within(timer, |cx| Pin::new(&mut opening).poll(cx)).await.map_err(|_| late())?;
+    let mut transport = opened.map_err(Failure::Connect)?;
+    if let Some((client, name)) = &to.tls {
+        let name = asked_name(Some(name), to.address.inet().map(|address| address.ip()));
+        let side = Connection::of_client(client, name, None)
+            .map_err(|failure| Failure::Insecure(Insecure::Handshake(failure)))?;
+        transport = transport.with_tls(side);
+        transport.begin_tls(&[]);
+        let shaken = within(timer, |cx| transport.poll_handshake(cx)).await.map_err(|_| late())?;
+        shaken.map_err(Failure::Insecure)?;
+    }
+    Ok(transport)
+}
+
 impl Exchange {
     /// Connects until `connect_by`, sends the request and reads the head of the answer until `deadline`. Interim answers are
     /// skipped.
@@ -157,20 +179,7 @@ impl Exchange {
         deadline: Moment,
     ) -> Result<Self, Failure> {
         let mut timer = rt::Timer::new();
-        timer.arm(Some(connect_by.min(deadline)));
-        let late = || Failure::Connect(io::ErrorKind::TimedOut.into());
-        let mut opening = transport::connect(&to.address, &ConnectOptions::default()).map_err(Failure::Connect)?;
-        let opened = within(&mut timer, |cx| Pin::new(&mut opening).poll(cx)).await.map_err(|_| late())?;
-        let mut transport = opened.map_err(Failure::Connect)?;
-        if let Some((client, name)) = &to.tls {
-            let name = asked_name(Some(name), to.address.inet().map(|address| address.ip()));
-            let side = Connection::of_client(client, name, None)
-                .map_err(|failure| Failure::Insecure(Insecure::Handshake(failure)))?;
-            transport = transport.with_tls(side);
-            transport.begin_tls(&[]);
-            let shaken = within(&mut timer, |cx| transport.poll_handshake(cx)).await.map_err(|_| late())?;
-            shaken.map_err(Failure::Insecure)?;
-        }
+        let mut transport = open(to, &mut timer, connect_by.min(deadline)).await?;
         timer.arm(Some(deadline));
         let mut sent = 0;
         while sent < message.bytes.len() {

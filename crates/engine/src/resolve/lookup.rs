@@ -49,7 +49,7 @@ impl Drop for Finder {
 
 /// The address of a name, by the name servers of a section, or, where none is `asked`, as it is known. `None`: there is
 /// none, or it is unknown.
-pub(crate) async fn lookup(
+pub async fn lookup(
     worker: &Worker,
     index: usize,
     name: Name,

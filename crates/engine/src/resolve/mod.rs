@@ -13,7 +13,8 @@ mod services;
 mod stream;
 
 pub use counters::{Count, Counts};
-pub(crate) use lookup::{lookup, texts};
+pub use lookup::lookup;
+pub(crate) use lookup::texts;
 
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -353,7 +353,7 @@ function native.transaction()
 end
 
 for _, name in ipairs({
-    "get_patref", "add_acl", "del_acl", "del_map", "set_map", "tcp", "httpclient", "register_cli", "register_filter",
+    "get_patref", "add_acl", "del_acl", "del_map", "set_map", "register_cli", "register_filter",
     "event_sub",
 }) do
     core[name] = unsupported("core." .. name)
@@ -377,5 +377,5 @@ native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,
     fetches = fetches, string_fetches = string_fetches, converters = converters, string_converters = string_converters,
     http = http, yield = yield, mark = mark, ask = ask, txn_class = txn_class, default_reply = default_reply,
-    unsupported = unsupported,
+    unsupported = unsupported, pairs = pairs,
 }

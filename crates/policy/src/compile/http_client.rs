@@ -30,6 +30,12 @@ impl Compiler<'_> {
             retries: written.retries.unwrap_or(3),
             connect: Some(connect).filter(|time| !time.is_zero()),
             tls: self.http_client_tls(global),
+            script_tls: if global.lua.scripts.is_empty() {
+                None
+            } else {
+                let settings = client::Settings { resumes: true, ..client::Settings::default() };
+                tls::Client::new(settings).ok().map(Arc::new)
+            },
         }
     }
 

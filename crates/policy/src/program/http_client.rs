@@ -16,4 +16,6 @@ pub struct HttpClient {
     pub connect: Option<Duration>,
     /// TLS with servers; `None`: the roots of the system could not be read, and there is none.
     pub tls: Option<Arc<tls::Client>>,
+    /// TLS of sockets that scripts open; nobody is verified. `None`: there are no scripts.
+    pub script_tls: Option<Arc<tls::Client>>,
 }

@@ -1,0 +1,96 @@
+//! Addresses as scripts write them for connections. Must never connect.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use engine::resolve::lookup;
+use engine::worker::Worker;
+use rt::net::Address;
+use wire::dns::Name;
+
+/// Where a script wants to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// That address.
+    Known(Address),
+    /// That port of a host whose address is to be found.
+    Named(String, u16),
+}
+
+/// Reads an address; `port` where it is given apart.
+///
+/// # Errors
+/// HAProxy's sentence about it.
+pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
+    let wrong =
+        || format!("connect: cannot parse destination address '{text}{}'", if port.is_some() { ":" } else { "" });
+    if let Some(path) = text.strip_prefix("unix@").or_else(|| text.starts_with('/').then_some(text)) {
+        return Ok(Target::Known(Address::Unix(PathBuf::from(path))));
+    }
+    if let Some(name) = text.strip_prefix("abns@") {
+        let mut name = name.as_bytes().to_vec();
+        name.resize(107, 0);
+        return Ok(Target::Known(Address::Abstract(name)));
+    }
+    let rest = text.strip_prefix("ipv4@").or_else(|| text.strip_prefix("ipv6@")).unwrap_or(text);
+    let rest = rest.strip_prefix("tcp@").unwrap_or(rest);
+    if rest.contains('@') || rest.is_empty() {
+        return Err(wrong());
+    }
+    if let Ok(ip) = rest.parse::<IpAddr>() {
+        let port = port.ok_or("connect: port missing")?;
+        return Ok(Target::Known(Address::Inet(SocketAddr::new(ip, port))));
+    }
+    if let (Ok(address), None) = (rest.parse::<SocketAddr>(), port) {
+        return Ok(Target::Known(Address::Inet(address)));
+    }
+    let (host, port) = match (rest.rsplit_once(':'), port) {
+        (_, Some(port)) => (rest, port),
+        (Some((host, port)), None) => (host, port.parse().map_err(|_| wrong())?),
+        (None, None) => return Err("connect: port missing".to_owned()),
+    };
+    if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
+        return Err(wrong());
+    }
+    Ok(Target::Named(host.to_owned(), port))
+}
+
+/// The address of a target; `None`: its name has none.
+pub(crate) async fn find(worker: &Worker, target: &Target) -> Option<Address> {
+    match target {
+        Target::Known(address) => Some(address.clone()),
+        Target::Named(host, port) => {
+            let client = worker.generation().program.http_client.clone();
+            let ip = lookup(worker, client.section?, Name::parse(host)?, Some(client.prefers_ipv4), true).await?;
+            Some(Address::Inet(SocketAddr::new(ip, *port)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_in_every_form() {
+        let inet = |text: &str| Target::Known(Address::Inet(text.parse().expect("an address")));
+        let named = |host: &str, port| Target::Named(host.to_owned(), port);
+        let rows = [
+            ("127.0.0.1", Some(80), Ok(inet("127.0.0.1:80"))),
+            ("127.0.0.1:81", None, Ok(inet("127.0.0.1:81"))),
+            ("ipv4@127.0.0.1:81", None, Ok(inet("127.0.0.1:81"))),
+            ("::1", Some(80), Ok(inet("[::1]:80"))),
+            ("[::1]:80", None, Ok(inet("[::1]:80"))),
+            ("/a/b", None, Ok(Target::Known(Address::Unix("/a/b".into())))),
+            ("unix@/a/b", None, Ok(Target::Known(Address::Unix("/a/b".into())))),
+            ("example.com", Some(80), Ok(named("example.com", 80))),
+            ("example.com:80", None, Ok(named("example.com", 80))),
+            ("127.0.0.1", None, Err("connect: port missing")),
+            ("foo bar", Some(1), Err("connect: cannot parse destination address 'foo bar:'")),
+            ("sockpair@1", None, Err("connect: cannot parse destination address 'sockpair@1'")),
+        ];
+        for (text, port, expected) in rows {
+            assert_eq!(parse(text, port), expected.map_err(str::to_owned), "{text}");
+        }
+    }
+}
