@@ -81,3 +81,10 @@ impl ByteSink for Intake<'_, '_> {
         }
     }
 }
+
+/// A service on the bytes of a connection. It is polled on the worker of its session, and dropped when that ends.
+pub trait ByteService {
+    /// Goes on: takes from `input` what it wants of what has come, and appends to `output`, which holds what the client has
+    /// not taken yet. `ended`: no more comes. Ready when it has ended. A call returns within milliseconds.
+    fn poll(&mut self, cx: &mut Context<'_>, input: &mut Vec<u8>, ended: bool, output: &mut Vec<u8>) -> Poll<()>;
+}

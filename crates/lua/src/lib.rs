@@ -171,7 +171,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
         Kind::Converter => rows::add_converter(services, name, home.clone()),
         Kind::Action(..) => rows::add_action(services, name, kind, home.clone()),
         Kind::Service(true) => service::add(services, name, home.clone()),
-        Kind::Service(false) => true,
+        Kind::Service(false) => service::add_of_bytes(services, name, home.clone()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Services of scripts for HTTP: a function makes the answer while its applet reads the request and writes. Must never hold
 //! more than a buffer of either.
 
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
 use base::slab::Key;
-use conn::service::{Failed, Service, respond};
+use conn::service::{ByteService, Failed, Service, respond};
 use engine::script::StreamAccess;
 use engine::service::registry::Services;
 use engine::session::Session;
@@ -14,6 +15,7 @@ use mlua::{Table, Value};
 use std::sync::Arc;
 use wire::http::Head;
 
+use crate::jobs::milliseconds;
 use crate::lent::request_parts;
 use crate::prelude::native;
 use crate::reply::is_name;
@@ -72,6 +74,8 @@ pub(crate) struct Flow {
     waker: Option<Waker>,
     /// The function has ended; whether well.
     over: Option<bool>,
+    /// The end of a time that it waits for input at most.
+    timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl Flow {
@@ -80,7 +84,7 @@ impl Flow {
         let answer = match name {
             "applet.start" => self.start(values.first()),
             "applet.send" => self.send(values.first()),
-            "applet.receive" => self.receive(values.first().and_then(Value::as_usize)),
+            "applet.receive" => self.receive_within(cx, values),
             "applet.getline" => self.line(),
             "applet.try_receive" => match (self.input.is_empty(), self.ended) {
                 (true, false) => Answer::Ready(vec![Plain::Nil]),
@@ -121,6 +125,25 @@ impl Flow {
         }
         self.output.extend_from_slice(fits);
         Answer::Ready(vec![Plain::Int(i64::try_from(data.len()).unwrap_or(i64::MAX))])
+    }
+
+    /// As [`Flow::receive`], for as long as the second value says.
+    fn receive_within(&mut self, cx: &Context<'_>, values: &[Value]) -> Answer {
+        let answer = self.receive(values.first().and_then(Value::as_usize));
+        if !matches!(answer, Answer::Pending) {
+            self.timer = None;
+            return answer;
+        }
+        if values.get(1).is_none_or(Value::is_nil) {
+            return answer;
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(rt::sleep(milliseconds(values.get(1)))));
+        if timer.as_mut().poll(&mut Context::from_waker(cx.waker())).is_pending() {
+            return answer;
+        }
+        self.timer = None;
+        let there = std::mem::take(&mut self.input);
+        Answer::Ready(vec![if there.is_empty() { Plain::Nil } else { Plain::Text(there) }])
     }
 
     fn receive(&mut self, wanted: Option<usize>) -> Answer {
@@ -224,6 +247,19 @@ impl Serving {
     }
 }
 
+impl Serving {
+    /// A function that ended without an answer: the client gets one that says so.
+    fn fail(&mut self, answer: &mut Head) -> Result<(), Failed> {
+        let page = wire::http::error_pages::page(500).ok_or(Failed)?;
+        let body = page.body();
+        respond(answer, 500, page.reason.as_bytes(), Some(body.len() as u64));
+        answer.append(b"cache-control", b"no-cache");
+        answer.append(b"content-type", b"text/html");
+        (self.flow.output, self.flow.left, self.flow.over) = (body, None, Some(true));
+        Ok(())
+    }
+}
+
 impl Service for Serving {
     fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
         if self.run.is_none() && self.flow.over.is_none() {
@@ -236,9 +272,10 @@ impl Service for Serving {
             }
         }
         self.drive(cx);
-        let Some((status, reason, fields)) = self.flow.head.take() else {
-            return if self.flow.over.is_some() { Poll::Ready(Err(Failed)) } else { Poll::Pending };
-        };
+        if self.flow.over.is_some() && self.flow.head.is_none() {
+            return Poll::Ready(self.fail(answer));
+        }
+        let Some((status, reason, fields)) = self.flow.head.take() else { return Poll::Pending };
         respond(answer, status, &reason, self.flow.left.map(|left| left + self.flow.output.len() as u64));
         for (name, value) in fields {
             if !matches!(&name[..], b"content-length" | b"transfer-encoding") {
@@ -285,5 +322,61 @@ impl Service for Serving {
     fn end_request(&mut self) {
         self.flow.ended = true;
         self.flow.wake();
+    }
+}
+
+/// Registers a service for TCP.
+pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: Home) -> bool {
+    let shown = format!("lua.{name}");
+    if services.names().find(&shown).is_some() {
+        return false;
+    }
+    let short = name.to_owned();
+    services.register_of_bytes(
+        &shown,
+        Arc::new(move |session: &Session, state: &SharedStreamState| {
+            let task = state.try_borrow().ok().and_then(|state| state.task);
+            let frontend = session.frontend;
+            let (home, name, state, flow) = (home.clone(), short.clone(), state.clone(), Flow::default());
+            Box::new(Bytes(Serving { home, name, state, task, frontend, run: None, flow }))
+        }),
+    );
+    true
+}
+
+/// One session that a function serves.
+struct Bytes(Serving);
+
+impl ByteService for Bytes {
+    fn poll(&mut self, cx: &mut Context<'_>, input: &mut Vec<u8>, ended: bool, output: &mut Vec<u8>) -> Poll<()> {
+        let serving = &mut self.0;
+        if serving.run.is_none() && serving.flow.over.is_none() {
+            match serving.begin_of_bytes() {
+                Ok(run) => serving.run = Some(run),
+                Err(why) => {
+                    voice::failed(Some(serving.frontend), &why);
+                    serving.flow.over = Some(false);
+                }
+            }
+        }
+        serving.flow.ended = ended;
+        std::mem::swap(&mut serving.flow.input, input);
+        std::mem::swap(&mut serving.flow.output, output);
+        serving.drive(cx);
+        std::mem::swap(&mut serving.flow.input, input);
+        std::mem::swap(&mut serving.flow.output, output);
+        if serving.flow.over.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Serving {
+    fn begin_of_bytes(&self) -> Result<Run, String> {
+        let what = format!("applet tcp '<lua.{}>'", self.name);
+        let missing = || format!("Lua {what}: not registered in this thread.");
+        let machine = self.home.machine().ok_or_else(missing)?;
+        let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
+        let applet = machine.with(|lua| native(lua, "applet_tcp")?.call::<Value>(()));
+        let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
+        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
     }
 }

@@ -15,6 +15,8 @@ pub struct ServiceRow {
     /// `http-response` rules and filters see its answers, as they see a server's. Without it, only `http-after-response`
     /// rules do.
     pub ruled: bool,
+    /// It serves the bytes of a session in TCP mode, not requests.
+    pub of_bytes: bool,
 }
 
 /// The services of the process, registered before a configuration is compiled.
@@ -37,7 +39,16 @@ impl Services {
     /// The same with the name of the server in log lines.
     pub fn register_shown(&mut self, name: &str, shown: &str, ruled: bool) -> usize {
         let number = self.rows.len();
-        self.rows.push(ServiceRow { name: name.into(), shown: shown.into(), number, ruled });
+        self.rows.push(ServiceRow { name: name.into(), shown: shown.into(), number, ruled, of_bytes: false });
+        number
+    }
+
+    /// The same for a service on bytes, which log lines show by its name between `<` and `>`.
+    pub fn register_of_bytes(&mut self, name: &str) -> usize {
+        let number = self.register(name, false);
+        if let Some(row) = self.rows.last_mut() {
+            row.of_bytes = true;
+        }
         number
     }
 

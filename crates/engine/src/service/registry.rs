@@ -1,8 +1,9 @@
 //! The services that answer requests inside the process. Owns which there are; must never answer itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conn::service::Service;
+use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
 use crate::session::Session;
@@ -11,6 +12,9 @@ use crate::worker::SharedStreamState;
 
 /// Makes the service that answers one request, on the worker of the request.
 pub type Factory = Arc<dyn Fn(&Session, &SharedStreamState) -> Box<dyn Service> + Send + Sync>;
+
+/// Makes the service that serves the bytes of one session, on the worker of the session.
+pub type ByteFactory = Arc<dyn Fn(&Session, &SharedStreamState) -> Box<dyn ByteService> + Send + Sync>;
 
 /// A request for the statistics page of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,8 @@ pub type PageFactory = Arc<dyn Fn(&Session, PageRequest) -> Box<dyn Service> + S
 #[derive(Default)]
 pub struct Services {
     registry: Registry,
-    factories: Vec<Factory>,
+    factories: Vec<Option<Factory>>,
+    of_bytes: BTreeMap<usize, ByteFactory>,
     actions: Vec<ActionFactory>,
     page: Option<PageFactory>,
 }
@@ -37,13 +42,30 @@ impl Services {
     /// Registers one more. With `ruled`, `http-response` rules and filters see its answers, as they see a server's.
     pub fn register(&mut self, name: &str, ruled: bool, factory: Factory) {
         self.registry.services.register(name, ruled);
-        self.factories.push(factory);
+        self.factories.push(Some(factory));
     }
 
     /// The same for one that log lines know by another name, which is written as it is.
     pub fn register_shown(&mut self, (name, shown): (&str, &str), ruled: bool, factory: Factory) {
         self.registry.services.register_shown(name, shown, ruled);
-        self.factories.push(factory);
+        self.factories.push(Some(factory));
+    }
+
+    /// Registers one that serves bytes.
+    pub fn register_of_bytes(&mut self, name: &str, factory: ByteFactory) {
+        let number = self.registry.services.register_of_bytes(name);
+        self.factories.push(None);
+        self.of_bytes.insert(number, factory);
+    }
+
+    /// The service of that number for the bytes of one session.
+    pub(crate) fn start_of_bytes(
+        &self,
+        number: usize,
+        session: &Session,
+        state: &SharedStreamState,
+    ) -> Option<Box<dyn ByteService>> {
+        self.of_bytes.get(&number).map(|factory| factory(session, state))
     }
 
     /// Their names.
@@ -89,6 +111,6 @@ impl Services {
         session: &Session,
         state: &SharedStreamState,
     ) -> Option<Box<dyn Service>> {
-        self.factories.get(number).map(|factory| factory(session, state))
+        self.factories.get(number)?.as_ref().map(|factory| factory(session, state))
     }
 }

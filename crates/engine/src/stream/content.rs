@@ -14,6 +14,7 @@ use conn::transport::Transport;
 use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
+use policy::services::ServiceRow;
 use wire::http::Framing;
 
 use crate::resolve;
@@ -41,8 +42,17 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
-/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile. True: the session goes
-/// on in HTTP mode.
+/// Where a session goes whose rules have ended.
+pub enum Passed {
+    /// On.
+    Goes,
+    /// On in HTTP mode.
+    Upgraded,
+    /// To a service.
+    Served(ServiceRow),
+}
+
+/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
 ///
 /// # Errors
 /// How the session has ended.
@@ -53,7 +63,7 @@ pub fn request<'a>(
     timer: &'a mut rt::Timer,
     state: &'a SharedStreamState,
     proxy: &'a Proxy,
-) -> impl Future<Output = Result<bool, Outcome>> + 'a {
+) -> impl Future<Output = Result<Passed, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
@@ -80,11 +90,12 @@ pub fn request<'a>(
             *input = Buffer::empty();
         }
         Poll::Ready(match ended? {
-            None => Ok(false),
+            None => Ok(Passed::Goes),
             Some(Final::SwitchMode(protocol)) => {
                 session.upgrade(*protocol);
-                Ok(true)
+                Ok(Passed::Upgraded)
             }
+            Some(Final::Service(service)) => Ok(Passed::Served(service.clone())),
             Some(ended) => {
                 cut(client, ended);
                 Err(outcome(state, ended, Phase::Request))

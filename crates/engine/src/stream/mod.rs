@@ -6,6 +6,7 @@ mod attempt;
 mod body;
 pub mod budget;
 pub mod buffering;
+mod byte_service;
 mod cacheability;
 mod capturing;
 pub mod conclude;

@@ -15,6 +15,7 @@ use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
 use live::Seen;
 use policy::program::{Frontend, MuxProtocol, Proxy};
+use policy::services::ServiceRow;
 use rt::LocalRc;
 
 use crate::orders::{Orders, OwnTimeouts};
@@ -22,12 +23,13 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
+use crate::stream::content::Passed;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, filter, http, kernel, metrics, persistence, sticking, tracing};
+use crate::stream::{byte_service, conclude, content, filter, http, kernel, metrics, persistence, sticking, tracing};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -93,13 +95,14 @@ pub fn serve<'a>(
     async move {
         let state = begin(session);
         let inspected = if session.proxy().rules.request_content.is_empty() {
-            Ok(false)
+            Ok(Passed::Goes)
         } else {
             inspect(session, client, &state, session.proxy()).await
         };
         let ended = match inspected {
-            Ok(true) => Ok(Way::Upgraded),
-            Ok(false) => {
+            Ok(Passed::Upgraded) => Ok(Way::Upgraded),
+            Ok(Passed::Served(service)) => Err(served(session, client, &state, &service).await),
+            Ok(Passed::Goes) => {
                 let arguments = (session, &mut *client, &state);
                 rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
             }
@@ -127,6 +130,18 @@ pub fn serve<'a>(
         }
         Some(state)
     }
+}
+
+/// Has a service serve the session.
+fn served<'a>(
+    session: &'a Session,
+    client: &'a mut Client,
+    state: &'a SharedStreamState,
+    service: &'a ServiceRow,
+) -> rt::Recycled<impl Future<Output = Outcome> + 'a> {
+    rt::boxed_with((session, client, state, service), |(session, client, state, service)| {
+        byte_service::serve(session, client, state, service)
+    })
 }
 
 /// A stream of a connection that carries several is never in TCP mode.
@@ -159,13 +174,13 @@ fn begin(session: &StreamTask) -> SharedStreamState {
     state
 }
 
-/// Runs the rules of `proxy` on what the client sends. True: the session goes on in HTTP mode.
+/// Runs the rules of `proxy` on what the client sends.
 fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
     proxy: &'a Proxy,
-) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
+) -> rt::Recycled<impl Future<Output = Result<Passed, Outcome>> + 'a> {
     rt::boxed_with((session, client, state, proxy), |(session, client, state, proxy)| async move {
         let Client { conn, timer, .. } = client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
@@ -229,7 +244,9 @@ async fn choose_backend<'s>(
     metrics::backend(&session.worker, backend);
     filter::choose(session, state, backend);
     if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
-        inspect(session, client, state, backend).await?;
+        if let Passed::Served(service) = inspect(session, client, state, backend).await? {
+            return Err(served(session, client, state, &service).await);
+        }
     }
     Ok(Some(backend))
 }

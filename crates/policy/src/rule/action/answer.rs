@@ -6,7 +6,7 @@ use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::services::ServiceRow;
 use config::keyword::rule::HTTP_REQUEST;
-use config::spec::MuxProtocol;
+use config::spec::{Mode, MuxProtocol};
 use config::text::to_bytes;
 
 /// Every action of the family.
@@ -77,8 +77,17 @@ fn auth(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
 
 fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let name = words.expect("'use-service' expects a service name.")?;
-    let service = parsing.names.registry().services.find(&name.text).filter(|_| parsing.set == HTTP_REQUEST);
-    match service {
+    let found = parsing.names.registry().services.find(&name.text);
+    if found.is_some_and(|service| service.of_bytes) && parsing.proxy.mode == Mode::Http {
+        return Err(RuleError::at(Some(name), "Lua TCP services cannot be used on HTTP proxies"));
+    }
+    if found.is_some_and(|service| !service.of_bytes) && parsing.set != HTTP_REQUEST && name.text.starts_with("lua.") {
+        return Err(RuleError {
+            span: Some(name.span),
+            ..RuleError::whole("HTTP applets are forbidden from 'tcp-request' rulesets")
+        });
+    }
+    match found.filter(|service| service.of_bytes == (parsing.set != HTTP_REQUEST)) {
         Some(service) => Ok(last(Final::Service(service.clone()))),
         None if name.text.starts_with("lua.") => {
             Err(RuleError::at(Some(name), format!("'{}' unknown service name.", name.text)))

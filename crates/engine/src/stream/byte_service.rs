@@ -1,0 +1,144 @@
+//! A session in TCP mode that a service of the process serves (`tcp-request content use-service`): bytes both ways between
+//! the client and the service. Must never look at them.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::service::ByteService;
+use conn::transport::Transport;
+use policy::services::ServiceRow;
+
+use crate::session::Session;
+use crate::stream::http::Client;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
+
+/// Bytes that wait for the service at most.
+const MOST_INPUT: usize = 64 * 1024;
+
+/// The two directions between a client and a service.
+struct Between<'a> {
+    state: &'a SharedStreamState,
+    service: Box<dyn ByteService>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Bytes of the output that the client has taken.
+    sent: usize,
+    /// The client sends no more.
+    ended: bool,
+    /// The service has ended.
+    over: bool,
+    limit: Option<Duration>,
+    /// When something moved last.
+    moved: Moment,
+}
+
+/// Has that service serve the session to its end, and returns how it ended.
+pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamState, row: &ServiceRow) -> Outcome {
+    let service = session.worker.process.services.start_of_bytes(row.number, session, state);
+    let (Some(service), Some((stream, early))) = (service, client.conn.bytes()) else {
+        return Outcome::new(Cause::Internal, Phase::Request);
+    };
+    {
+        let state = &mut *state.borrow_mut();
+        state.service = Some(row.shown.clone());
+        (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
+    }
+    let mut between = Between {
+        state,
+        service,
+        input: early.data().to_vec(),
+        output: Vec::new(),
+        sent: 0,
+        ended: false,
+        over: false,
+        limit: session.proxy().timeouts.client,
+        moved: rt::now(),
+    };
+    between.state.borrow_mut().bytes.bytes_in += early.len() as u64;
+    *early = Buffer::empty();
+    let mut buffer = rt::buffer();
+    let timer = &mut client.timer;
+    poll_fn(|cx| between.poll(cx, stream, &mut buffer, timer)).await
+}
+
+impl Between<'_> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Transport,
+        buffer: &mut Buffer,
+        timer: &mut rt::Timer,
+    ) -> Poll<Outcome> {
+        loop {
+            let mut progress = self.read(cx, stream, buffer);
+            if !self.over && self.service.poll(cx, &mut self.input, self.ended, &mut self.output).is_ready() {
+                (self.over, progress) = (true, true);
+            }
+            match self.write(cx, stream) {
+                Ok(wrote) => progress |= wrote,
+                Err(outcome) => return Poll::Ready(outcome),
+            }
+            if self.over && self.output.is_empty() {
+                let _ = stream.shutdown_write();
+                return Poll::Ready(Outcome::new(Cause::Local, Phase::Request));
+            }
+            if progress {
+                self.moved = rt::now();
+                if rt::has_used_slice() {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            let Some(deadline) = self.limit.map(|limit| self.moved + limit) else { return Poll::Pending };
+            if rt::now() >= deadline {
+                return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
+            }
+            timer.arm(Some(deadline));
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Reads what has come. True: something has changed.
+    fn read(&mut self, cx: &mut Context<'_>, stream: &mut Transport, buffer: &mut Buffer) -> bool {
+        if self.ended || self.input.len() >= MOST_INPUT {
+            return false;
+        }
+        match stream.poll_read(cx, buffer) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(1..)) => {
+                self.input.extend_from_slice(buffer.data());
+                self.state.borrow_mut().bytes.bytes_in += buffer.len() as u64;
+                buffer.clear();
+            }
+            Poll::Ready(_) => self.ended = true,
+        }
+        true
+    }
+
+    /// Writes what the service has made. True: something has changed.
+    fn write(&mut self, cx: &mut Context<'_>, stream: &mut Transport) -> Result<bool, Outcome> {
+        let mut wrote = false;
+        while self.sent < self.output.len() {
+            match stream.poll_write_slices(cx, &[IoSlice::new(&self.output[self.sent..])], false) {
+                Poll::Pending => return Ok(wrote),
+                Poll::Ready(Ok(count)) => {
+                    self.sent += count;
+                    self.state.borrow_mut().bytes.bytes_out += count as u64;
+                    wrote = true;
+                }
+                Poll::Ready(Err(_)) => return Err(Outcome::new(Cause::Client, Phase::Data)),
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        Ok(wrote)
+    }
+}
