@@ -1,6 +1,7 @@
 //! Scripts in the finished program: what they register is used by rules, what they do wrong harms no other request.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
+use std::io::{Read, Write};
 
 const SCRIPT: &str = r#"
 core.register_fetches("tell", function(txn, a, b)
@@ -38,6 +39,27 @@ core.register_service("echo", "http", function(applet)
     applet:send(">")
 end)
 core.register_service("broken", "http", function(applet) error("late") end)
+core.register_service("lines", "tcp", function(applet)
+    local line = applet:getline()
+    applet:send("<" .. line .. ">" .. tostring(applet:receive(100, 1)))
+    applet:send(applet:receive(3) .. tostring(applet:receive()) .. applet.f:fe_name())
+end)
+core.register_service("ask", "http", function(applet)
+    local socket = core.tcp()
+    socket:settimeout(60)
+    socket:connect("unix@" .. applet.headers["x-socket"][0])
+    socket:send("one\n")
+    local first = socket:receive(9)
+    socket:send("abc")
+    local response = core.httpclient():post{
+        url = "http://weir.test/echo", dst = "unix@" .. applet.headers["x-http"][0], body = "body",
+    }
+    local body = first .. response.status .. response.body .. response.headers["content-length"][0]
+    socket:close()
+    applet:add_header("content-length", #body)
+    applet:start_response()
+    applet:send(body)
+end)
 "#;
 
 const RULES: &str = "http-request return status 200 content-type t/t lf-string %[lua.tell(a,b)] if { path /tell }
@@ -50,6 +72,7 @@ const RULES: &str = "http-request return status 200 content-type t/t lf-string %
  http-request return status 200 content-type t/t lf-string \"%[req.hdr(x-m)]%[var(req.slow)]\" if { path /mark /slow }
  http-request lua.refuse if { path /refuse }
  http-request lua.reply if { path /reply }
+ http-request use-service lua.ask if { path /ask }
  http-request use-service lua.broken if { path /broken }
  http-request use-service lua.echo";
 
@@ -131,4 +154,34 @@ fn names_that_no_script_registered_and_scripts_that_fail_are_refused() {
         let expected = format!("bad.cfg:3] : {}", expected.replace("NAME", &name));
         assert!(run.code() == Some(1) && run.stderr.contains(&expected), "{expected}: {}", run.stderr);
     }
+}
+
+#[test]
+fn services_of_bytes_and_connections_of_scripts() {
+    let folder = Folder::new();
+    let config = configuration(&folder, ("lua-load", ""), RULES);
+    let (tcp, http) = (folder.path("tcp"), folder.path("socket"));
+    let text = std::fs::read_to_string(&config).expect("a file");
+    let more = format!(
+        "frontend t\n mode tcp\n bind {}\n tcp-request inspect-delay 60s\n tcp-request content use-service lua.lines\n",
+        tcp.display()
+    );
+    let _weir = Running::weir(&["-f", &folder.write("weir.cfg", &(text + &more))]);
+    let mut stream = connect_unix(&tcp);
+    stream.write_all(b"hello\n").expect("sent");
+    let mut first = [0; 11];
+    stream.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"<hello\n>nil");
+    stream.write_all(b"abcdef").expect("sent");
+    stream.shutdown(std::net::Shutdown::Write).expect("open");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("an answer");
+    assert_eq!(rest, "abcdeft");
+    let mut stream = connect_unix(&http);
+    let request = format!(
+        "GET /ask HTTP/1.1\r\nhost: a\r\nx-socket: {}\r\nx-http: {}\r\n\r\n",
+        tcp.display(),
+        http.display()
+    );
+    assert_eq!(exchange_on(&mut stream, &request), (200, "<one\n>nil201<body>6".to_owned()));
 }
