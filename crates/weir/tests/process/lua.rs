@@ -178,10 +178,7 @@ fn services_of_bytes_and_connections_of_scripts() {
     stream.read_to_string(&mut rest).expect("an answer");
     assert_eq!(rest, "abcdeft");
     let mut stream = connect_unix(&http);
-    let request = format!(
-        "GET /ask HTTP/1.1\r\nhost: a\r\nx-socket: {}\r\nx-http: {}\r\n\r\n",
-        tcp.display(),
-        http.display()
-    );
+    let request =
+        format!("GET /ask HTTP/1.1\r\nhost: a\r\nx-socket: {}\r\nx-http: {}\r\n\r\n", tcp.display(), http.display());
     assert_eq!(exchange_on(&mut stream, &request), (200, "<one\n>nil201<body>6".to_owned()));
 }
