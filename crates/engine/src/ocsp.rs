@@ -29,8 +29,16 @@ const REPLAY: Duration = Duration::from_secs(60);
 
 /// Begins to keep answers fresh, on the first worker alone.
 pub fn start(worker: &Rc<Worker>) {
+    if worker.id == 0 {
+        ensure(worker);
+    }
+}
+
+/// Keeps answers fresh from now on, where a certificate asks for it: it may have been added at run time.
+pub fn ensure(worker: &Rc<Worker>) {
     let program = Arc::clone(&worker.generation().program);
-    if worker.id == 0 && (program.ocsp.is_usual || !kept(&program).is_empty()) && !program.ocsp.is_disabled {
+    let is_wanted = (program.ocsp.is_usual || !kept(&program).is_empty()) && !program.ocsp.is_disabled;
+    if is_wanted && worker.process.upkeep.ocsp.begin() {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, keep(Rc::clone(worker)));
     }
 }

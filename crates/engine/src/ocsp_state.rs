@@ -1,6 +1,7 @@
 //! What all workers know of updates of OCSP answers (management manual, "show ssl ocsp-updates"). Must never ask for one.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::moment::WallTime;
@@ -91,11 +92,20 @@ pub struct Record {
 
 /// What all workers know of updates.
 #[derive(Debug, Default)]
-pub struct Updates(Mutex<BTreeMap<CertId, Record>>);
+pub struct Updates {
+    records: Mutex<BTreeMap<CertId, Record>>,
+    /// A task looks after them.
+    is_kept: AtomicBool,
+}
 
 impl Updates {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<CertId, Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task is to look after them. True: it is the first one.
+    pub(crate) fn begin(&self) -> bool {
+        !self.is_kept.swap(true, Ordering::Relaxed)
     }
 
     /// Every answer that is updated or was ordered, the one that is due first in front.

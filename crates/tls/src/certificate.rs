@@ -217,6 +217,26 @@ impl Certificate {
         Ok(Self { name, plain, stapled, private, names, kind, held_back, issuer, ocsp_id, responder, files, usage })
     }
 
+    /// The same for other purposes.
+    #[must_use]
+    pub fn used_as(&self, usage: Usage) -> Self {
+        let stapled = self.stapled.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Self {
+            name: self.name.clone(),
+            plain: Arc::clone(&self.plain),
+            stapled: RwLock::new(stapled),
+            private: self.private.clone_key(),
+            names: self.names.clone(),
+            kind: self.kind,
+            held_back: self.held_back.clone(),
+            issuer: self.issuer.clone(),
+            ocsp_id: self.ocsp_id.clone(),
+            responder: self.responder.clone(),
+            files: self.files.clone(),
+            usage,
+        }
+    }
+
     /// Its private key.
     pub(crate) fn private_key(&self) -> &PrivateKeyDer<'static> {
         &self.private

@@ -113,6 +113,17 @@ fn lines_of_lists_come_and_go() {
             ("a.pem [ca-file new.ca verify required] a.example", "'ca-file' : unable to load new.ca"),
             ("a.pem [foo]", "parsing [CLI:1]: unknown ssl keyword foo"),
             ("a.pem a\na.pem b", "only one line of payload is supported!"),
+            ("a.pem [key b.key] a", "'key' cannot be used in lines that are added at run time, 'a.pem'"),
+            (
+                "a.pem [ocsp-update on] a",
+                "'a.pem' is already instantiated with incompatible parameters:\n - different parameter 'ocsp-update' : \
+                 previously 'default' (ocsp-update.mode off) vs 'on'",
+            ),
+            (
+                "a.pem [jwt on] a",
+                "'a.pem' is already instantiated with incompatible parameters:\n Can't use the certificate previously \
+                 defined without any keyword with these keywords:",
+            ),
         ] {
             let answer = ask(&format!("add ssl crt-list certs.list <<\n{line}\n")).await;
             assert_eq!(answer, format!("Can't edit the crt-list: {why}\n\n"));
@@ -142,6 +153,17 @@ fn lines_of_lists_come_and_go() {
         assert!(ask("show ssl cert b.pem").await.contains("Status: Unused\n"));
         assert_eq!(ask("del ssl ca-file new.ca").await, "CA file 'new.ca' deleted!\n\n");
         assert_eq!(ask("del ssl cert b.pem").await, "Certificate 'b.pem' deleted!\n\n");
+        // What a line says of a certificate that is in no use holds from then on.
+        ask("new ssl cert c.pem").await;
+        ask(&format!("set ssl cert c.pem <<\n{}\n", payload("a.pem"))).await;
+        ask("commit ssl cert c.pem").await;
+        let added = ask("add ssl crt-list certs.list <<\nc.pem [ocsp-update on jwt on] d.example\n").await;
+        assert!(added.ends_with("Success!\n\n"), "{added}");
+        let shown = ask("show ssl cert c.pem").await;
+        assert!(shown.contains("\nOption: ocsp-update on\nOption: jwt on\n"), "{shown}");
+        assert_eq!(ask("show ssl jwt").await, "# filename\nc.pem\n\n");
+        let refused = ask("add ssl crt-list certs.list <<\nc.pem e.example\n").await;
+        assert!(refused.ends_with("previously 'on' vs 'default' (ocsp-update.mode off)\n\n"), "{refused}");
         world.forget_log();
     });
 }

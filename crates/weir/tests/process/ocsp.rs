@@ -243,7 +243,34 @@ fn answers_are_fetched_through_a_proxy() {
     stage.logged("1 \"Update successful\" 0 1");
     let request = responder.requests.lock().expect("no panic").first().cloned().expect("a request");
     assert!(request.starts_with("GET http://ocsp.nowhere.example/x/ME"), "{request}");
+    // No request was for another certificate.
+    assert_eq!(responder.requests.lock().expect("no panic").len(), 1);
     assert!(request.contains("\r\nhost: ocsp.nowhere.example\r\n"), "{request}");
+    stage.stop();
+}
+
+/// A certificate that comes with a line at run time is the first one that asks for it.
+#[test]
+fn lines_that_are_added_ask_for_updates() {
+    let (folder, responder) = (Folder::new(), Responder::new());
+    let Some(()) = certificates(&folder, &responder.uri()) else { return };
+    responder.set(Reply::Answer(signed(&folder, "ca", GOOD, "1002")));
+    let text = |name: &str| std::fs::read_to_string(folder.path(name)).expect("a file");
+    let second = text("second.crt") + &text("ca.crt") + &text("second.key");
+    let list = folder.write("site.list", &format!("{}/site.pem\n", folder.text()));
+    let mut stage = Stage::showing(folder, "", &format!("crt-list {list}"));
+    for command in [
+        "new ssl cert second".to_owned(),
+        format!("set ssl cert second <<\n{second}"),
+        "commit ssl cert second".to_owned(),
+        format!("add ssl crt-list {list} <<\nsecond [ocsp-update on] b.example\n"),
+    ] {
+        let answer = stage.ask(&command);
+        assert!(answer.contains("New empty") || answer.contains("created") || answer.contains("Success!"), "{answer}");
+    }
+    let line = stage.weir.wait_for_line(|line| line.contains("<OCSP-UPDATE>"));
+    assert_eq!(line, "<OCSP-UPDATE> second 1 \"Update successful\" 0 1\n");
+    assert!(stage.ask("show ssl ocsp-response second").contains("Serial Number: 1002"));
     stage.stop();
 }
 

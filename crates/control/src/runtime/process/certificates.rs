@@ -250,7 +250,7 @@ fn delete(call: &mut Call<'_, Worker>) {
 }
 
 /// What verifies and decrypts tokens by a certificate.
-fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> {
+pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> {
     TokenCertificate::new(certificate.der(), certificate.private_der())
 }
 

@@ -14,6 +14,7 @@ use tls::server::Entry;
 use tls::x509;
 
 use super::super::{Call, Command, Run};
+use super::certificates::token_keys;
 
 const fn row(
     name: &'static str,
@@ -83,7 +84,17 @@ fn add(call: &mut Call<'_, Worker>) {
         Ok(line) => {
             let places = line.entries.len();
             let text = match insert(&list, number, &line) {
-                Ok(()) => format!("{}Success!\n", head(&line.certificate, places)),
+                Ok(()) => {
+                    let certificate = line.entries.first().map(|(_, entry)| &entry.certificate);
+                    let keys = certificate.filter(|one| one.usage.jwt).and_then(|one| token_keys(one));
+                    if let Some(keys) = keys {
+                        call.generation.program.keys.tokens().allow(line.certificate.as_bytes(), keys);
+                    }
+                    if let Some(worker) = rt::local::<Worker>() {
+                        engine::ocsp::ensure(&worker);
+                    }
+                    format!("{}Success!\n", head(&line.certificate, places))
+                }
                 Err(why) => format!("{}{why}\nFailed!\n", head(&line.certificate, places)),
             };
             call.answer.push(text);

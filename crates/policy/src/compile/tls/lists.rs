@@ -1,6 +1,7 @@
 //! Lists of certificates while the process serves: folders of `crt`, and lines that the runtime API adds. Must never change
 //! what an address offers: whoever asked does.
 
+use super::store::different_update;
 use super::{KnownTls, Line, located};
 use crate::compile::Compiler;
 use crate::compile::added::Nobody;
@@ -8,9 +9,9 @@ use crate::program::{CrtLines, CrtList, Program};
 use config::crt_list::{self, CrtListLine};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
-use config::spec::{BindTlsSpec, GlobalTlsSpec, Spec};
+use config::spec::{BindTlsSpec, GlobalTlsSpec, LoadSpec, Spec};
 use std::sync::Arc;
-use tls::certificate::Certificate;
+use tls::certificate::{Certificate, Usage};
 use tls::names::Row;
 use tls::server::{Entry, ListLine, Settings};
 
@@ -99,6 +100,7 @@ pub fn add_to_list(
     let name = located(&plain.file, global.crt_base.as_deref(), None);
     let certificate = known.certificates.iter().find(|one| *one.name == *name).map(Arc::clone);
     let certificate = certificate.ok_or_else(|| AddError::Refused(format!("certificate '{name}' does not exist!")))?;
+    let certificate = purposed(program, certificate, &plain.load).map_err(AddError::Refused)?;
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.tls.know(known);
@@ -129,6 +131,45 @@ pub fn add_to_list(
         }
     }
     Ok(AddedLine { certificate: name.into(), options: plain.written_options, names: plain.written_names, entries })
+}
+
+/// A certificate as a line says what it is for: another one of that name, where it is in no use yet.
+///
+/// # Errors
+/// It is in use for something else, or the line says what needs a file or a section.
+fn purposed(program: &Program, certificate: Arc<Certificate>, load: &LoadSpec) -> Result<Arc<Certificate>, String> {
+    let name = &certificate.name;
+    let words = [
+        ("key", load.key.is_some()),
+        ("ocsp", load.ocsp.is_some()),
+        ("issuer", load.issuer.is_some()),
+        ("sctl", load.sctl.is_some()),
+        ("acme", load.acme.is_some() || !load.domains.is_empty() || !load.ips.is_empty()),
+        ("generate-dummy", load.generate_dummy == Some(true)),
+    ];
+    if let Some((word, _)) = words.into_iter().find(|(_, is_written)| *is_written) {
+        return Err(format!("'{word}' cannot be used in lines that are added at run time, '{name}'"));
+    }
+    let listeners = program.tls.listeners.iter();
+    let is_stored = program.tls.stored.iter().any(|one| one.name == *name);
+    let is_used = listeners.flat_map(|listener| listener.server.certificates()).any(|one| one.name == *name);
+    if !load.has_options() && (is_stored || !is_used) {
+        return Ok(certificate);
+    }
+    if !is_used {
+        let usage = Usage { ocsp_update: load.ocsp_update, jwt: load.jwt == Some(true) };
+        return Ok(if usage == certificate.usage { certificate } else { Arc::new(certificate.used_as(usage)) });
+    }
+    let refused = |why: &str| format!("'{name}' is already instantiated with incompatible parameters:\n {why}");
+    let usual = program.ocsp.is_usual;
+    let (before, now) = (certificate.usage.ocsp_update, load.ocsp_update);
+    if before.unwrap_or(usual) != now.unwrap_or(usual) {
+        return Err(refused(&different_update(before, now, usual)));
+    }
+    if load.jwt == Some(true) && !program.keys.tokens().allows(name.as_bytes()) {
+        return Err(refused("Can't use the certificate previously defined without any keyword with these keywords:"));
+    }
+    Ok(certificate)
 }
 
 fn first_alert(found: Vec<Diagnostic>) -> String {

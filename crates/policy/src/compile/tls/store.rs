@@ -11,6 +11,7 @@ use config::crt_list;
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{BindTlsSpec, CertificateSource, GlobalTlsSpec, LoadSpec, Spec};
+pub(super) use definition::different_update;
 use definition::{Origin, differences};
 use expression::key::TokenCertificate;
 use files::{Chain, Paths};

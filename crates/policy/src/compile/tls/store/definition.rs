@@ -23,12 +23,6 @@ pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, upd
     }
     let text = |file: &Option<Spanned<String>>| file.as_ref().map(|file| file.value.clone());
     let file = |file: &Option<Spanned<String>>| format!("'{}'", text(file).as_deref().unwrap_or("(null)"));
-    let update = |update: Option<bool>| match update {
-        Some(true) => "'on'",
-        Some(false) => "'off'",
-        None if updates => "'default' (ocsp-update.mode on)",
-        None => "'default' (ocsp-update.mode off)",
-    };
     let mut lines = Vec::new();
     let files = [
         ("key", &before.key, &now.key),
@@ -42,8 +36,7 @@ pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, upd
         lines.push(format!("- different parameter '{name}' : previously {} vs {}", file(before), file(now)));
     }
     if before.ocsp_update.unwrap_or(updates) != now.ocsp_update.unwrap_or(updates) {
-        let (before, now) = (update(before.ocsp_update), update(now.ocsp_update));
-        lines.push(format!("- different parameter 'ocsp-update' : previously {before} vs {now}"));
+        lines.push(different_update(before.ocsp_update, now.ocsp_update, updates));
     }
     let head = match origin {
         Origin::File if now.has_options() => {
@@ -56,6 +49,17 @@ pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, upd
         _ => "",
     };
     Some(format!("{head}{}", lines.join("\n")))
+}
+
+/// The line about `ocsp-update` that differs. `updates`: what `ocsp-update.mode` says.
+pub(in crate::compile::tls) fn different_update(before: Option<bool>, now: Option<bool>, updates: bool) -> String {
+    let update = |update: Option<bool>| match update {
+        Some(true) => "'on'",
+        Some(false) => "'off'",
+        None if updates => "'default' (ocsp-update.mode on)",
+        None => "'default' (ocsp-update.mode off)",
+    };
+    format!("- different parameter 'ocsp-update' : previously {} vs {}", update(before), update(now))
 }
 
 #[cfg(test)]
