@@ -103,11 +103,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         shared.upkeep.acme.keep_in(folder);
     }
     let shared = Arc::new(shared);
-    shared.know_sockets(Sockets::of(
-        sockets.iter().map(|one| (one.frontend, &one.socket)),
-        runtime.iter().map(|one| &one.socket),
-        peers.iter().map(|one| &one.socket),
-    ));
+    know_sockets(&shared, &sockets, &runtime, &peers);
     let mut scripts = service.scripts;
     scripts.initialize(&shared).map_err(|why| {
         messages.alert(&why);
@@ -157,6 +153,15 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused
     })
+}
+
+/// Tells the process its sockets, which a successor may ask for.
+fn know_sockets(shared: &Process, sockets: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) {
+    shared.know_sockets(Sockets::of(
+        sockets.iter().map(|one| (one.frontend, &one.socket)),
+        runtime.iter().map(|one| &one.socket),
+        peers.iter().map(|one| &one.socket),
+    ));
 }
 
 /// How the workers run.
