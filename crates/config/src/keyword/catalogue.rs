@@ -85,7 +85,7 @@ pub const DUMP_CLASSES: &[(&str, &str)] = &[
 
 /// What `-dKcfg` prints: every keyword that is accepted, in a form like that of a configuration.
 pub fn dump(out: &mut String) {
-    let accepted = |standing: Standing| !matches!(standing, Standing::NotYet | Standing::Removed);
+    let accepted = |standing: Standing| !matches!(standing, Standing::NotYet | Standing::Removed | Standing::Refused);
     let mut entries = entries();
     entries.retain(|entry| accepted(entry.standing));
     entries.sort_by_key(|entry| (order(entry.kind), entry.name));

@@ -40,6 +40,7 @@ const MEANINGS: &[(Standing, &str)] = &[
     (Standing::NotYet, "refused with an error; planned"),
     (Standing::Tuning, "accepted without effect; `-dD` lists it"),
     (Standing::Removed, "removed from HAProxy; the error names its replacement"),
+    (Standing::Refused, "refused on purpose; the error says why"),
 ];
 
 fn kind_title(entry: &Entry) -> String {

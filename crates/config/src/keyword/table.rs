@@ -12,6 +12,8 @@ pub enum Status<P> {
     NotYet,
     /// HAProxy had it once: its own sentence about that. `%1` stands for the first argument.
     Removed(&'static str),
+    /// Weir refuses what it asks for on purpose: the sentence that says why. `%1` stands for the first argument.
+    Refused(&'static str),
     /// Accepted without effect: it turns a screw that Weir does not have.
     Tuning,
 }
@@ -27,6 +29,8 @@ pub enum Standing {
     NotYet,
     /// HAProxy had it once.
     Removed,
+    /// Refused on purpose.
+    Refused,
     /// Accepted without effect.
     Tuning,
 }
@@ -39,6 +43,7 @@ impl Standing {
             Self::Group => "see its own table",
             Self::NotYet => "not yet",
             Self::Removed => "removed",
+            Self::Refused => "refused",
             Self::Tuning => "accepted, no effect",
         }
     }
@@ -83,6 +88,7 @@ impl<P: Copy, X: Copy> Keyword<P, X> {
             Status::Group(_) => Standing::Group,
             Status::NotYet => Standing::NotYet,
             Status::Removed(_) => Standing::Removed,
+            Status::Refused(_) => Standing::Refused,
             Status::Tuning => Standing::Tuning,
         }
     }

@@ -325,7 +325,7 @@ fn read_options(bind: &mut BindContext<'_>, line: &Line, first: usize) -> Unread
             Status::Supported(parse) | Status::Group(parse) => parse(bind, word, argument),
             Status::NotYet => unread.not_yet.push((row.name, word.span)),
             Status::Tuning => unread.tuning.push((row.name, word.span)),
-            Status::Removed(sentence) => {
+            Status::Removed(sentence) | Status::Refused(sentence) => {
                 let text = sentence.replace("%1", argument.map_or("", |word| &word.text));
                 bind.error(word.span, text);
             }

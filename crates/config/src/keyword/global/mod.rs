@@ -142,7 +142,9 @@ fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
                 context.report.no_counterpart(line.span(0), row.name, PLACE);
             }
         }
-        Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(1)),
+        Status::Removed(sentence) | Status::Refused(sentence) => {
+            context.report.removed(line.span(0), sentence, line.text(1))
+        }
     }
 }
 

@@ -93,7 +93,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         Status::NotYet if context.negation != Negation::None => {}
         Status::NotYet => context.report.not_yet(line.span(1), &what, &place),
         Status::Tuning => context.report.no_counterpart(line.span(1), &what, &place),
-        Status::Removed(sentence) => context.report.tight(line.span(1), sentence.replace("%1", line.text(2))),
+        Status::Removed(sentence) | Status::Refused(sentence) => {
+            context.report.tight(line.span(1), sentence.replace("%1", line.text(2)))
+        }
     }
 }
 

@@ -258,7 +258,9 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
             let place = context.holder.describe();
             context.report.no_counterpart(line.span(0), row.name, &place);
         }
-        Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(words)),
+        Status::Removed(sentence) | Status::Refused(sentence) => {
+            context.report.removed(line.span(0), sentence, line.text(words))
+        }
     }
 }
 

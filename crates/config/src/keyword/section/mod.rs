@@ -214,7 +214,9 @@ fn read_lines(row: &SectionRow, open: SectionOpen, section: &Section, context: &
             Status::Supported(parse) | Status::Group(parse) => parse(context, line),
             Status::NotYet => context.report.not_yet(line.span(0), keyword.name, &place),
             Status::Tuning => context.report.no_counterpart(line.span(0), keyword.name, &place),
-            Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(1)),
+            Status::Removed(sentence) | Status::Refused(sentence) => {
+                context.report.removed(line.span(0), sentence, line.text(1))
+            }
         }
     }
 }

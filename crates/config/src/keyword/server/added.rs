@@ -212,7 +212,10 @@ mod tests {
             ("127.0.0.1:1 check track b/t", "unable to enable checks and tracking at the same time!"),
             ("127.0.0.1:1 agent-check", "server s does not have agent port. Agent check has been disabled."),
             ("127.0.0.1:1 check port", "'port' expects a port number as argument.."),
-            ("127.0.0.1:1 renegotiate", "'renegotiate' is not supported yet by Weir."),
+            (
+                "127.0.0.1:1 renegotiate",
+                "'renegotiate' : Weir never renegotiates, and TLS 1.3 has no renegotiation. Remove the keyword.",
+            ),
         ];
         for (words, expected) in rows {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");

@@ -165,6 +165,16 @@ const fn removed(
     Keyword::new(arity, name, usage, doc, Status::Removed(sentence))
 }
 
+const fn refused(
+    arity: Arity,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    sentence: &'static str,
+) -> ServerOption {
+    Keyword::new(arity, name, usage, doc, Status::Refused(sentence))
+}
+
 /// For options that take back what cannot be switched on yet.
 fn no_op(_: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {}
 
@@ -409,7 +419,7 @@ fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize
             Status::Supported(parse) | Status::Group(parse) => parse(server, word, argument),
             Status::NotYet => server.not_yet.push((row.name.to_owned(), word.span)),
             Status::Tuning => {}
-            Status::Removed(sentence) => {
+            Status::Removed(sentence) | Status::Refused(sentence) => {
                 let text = sentence.replace("%1", argument.map_or("", |word| &word.text));
                 server.error(word.span, text);
             }

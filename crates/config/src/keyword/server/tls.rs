@@ -1,6 +1,6 @@
 //! TLS towards the server (section 5.2).
 
-use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use super::{ServerContext, ServerOption, no_op, not_yet, refused, supported};
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::tls;
@@ -41,7 +41,13 @@ pub(super) const TABLE: &[ServerOption] = &[
         "{ cubic | newreno | bbr | nocc }[(<argument>...)]",
         "Congestion control of QUIC.",
     ),
-    not_yet(Arity::None, "renegotiate", "", "Allows renegotiation."),
+    refused(
+        Arity::None,
+        "renegotiate",
+        "",
+        "Allows renegotiation, which Weir never does and TLS 1.3 does not have.",
+        "'renegotiate' : Weir never renegotiates, and TLS 1.3 has no renegotiation. Remove the keyword.",
+    ),
     supported(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms.", common),
     supported(Arity::One, "sni", "<expression>", "Name to ask for.", sni),
     supported(Arity::None, "sni-auto", "", "Takes that name from the Host field (default).", sni_auto),
