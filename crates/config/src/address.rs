@@ -34,6 +34,8 @@ pub struct AddressRules {
     pub kind: SocketKind,
     /// `rhttp@` is fine.
     pub reverse: bool,
+    /// `mptcp@` is fine.
+    pub multipath: bool,
 }
 
 impl AddressRules {
@@ -47,9 +49,12 @@ impl AddressRules {
         datagram: false,
         kind: SocketKind::Stream,
         reverse: false,
+        multipath: false,
     };
     /// `bind` of a proxy.
-    pub const PROXY_BIND: Self = Self { reverse: true, ..Self::BIND };
+    pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, ..Self::BIND };
+    /// `server` of a proxy.
+    pub const PROXY_SERVER: Self = Self { multipath: true, ..Self::SERVER };
     /// `server`.
     pub const SERVER: Self = Self {
         port_required: false,
@@ -60,6 +65,7 @@ impl AddressRules {
         datagram: true,
         kind: SocketKind::Stream,
         reverse: false,
+        multipath: false,
     };
     /// `source`, `usesrc` and `socks4`.
     pub const SOURCE: Self = Self {
@@ -71,6 +77,7 @@ impl AddressRules {
         datagram: false,
         kind: SocketKind::Stream,
         reverse: false,
+        multipath: false,
     };
     /// `dgram-bind`.
     pub const DGRAM_BIND: Self = Self { stream: false, datagram: true, kind: SocketKind::Datagram, ..Self::BIND };
@@ -86,6 +93,7 @@ impl AddressRules {
         datagram: true,
         kind: SocketKind::Datagram,
         reverse: false,
+        multipath: false,
     };
 }
 
@@ -236,6 +244,7 @@ impl AddressError {
 #[derive(Debug, Clone, Copy)]
 enum Scheme {
     Inet(Family),
+    Multipath(Family),
     Unix,
     Abstract { unpadded: bool },
     Descriptor,
@@ -251,6 +260,9 @@ const PREFIXES: &[Prefix] = &[
     ("tcp@", Some(SocketKind::Stream), Scheme::Inet(Family::Unspecified)),
     ("tcp4@", Some(SocketKind::Stream), Scheme::Inet(Family::V4)),
     ("tcp6@", Some(SocketKind::Stream), Scheme::Inet(Family::V6)),
+    ("mptcp@", Some(SocketKind::Stream), Scheme::Multipath(Family::Unspecified)),
+    ("mptcp4@", Some(SocketKind::Stream), Scheme::Multipath(Family::V4)),
+    ("mptcp6@", Some(SocketKind::Stream), Scheme::Multipath(Family::V6)),
     ("udp@", Some(SocketKind::Datagram), Scheme::Inet(Family::Unspecified)),
     ("udp4@", Some(SocketKind::Datagram), Scheme::Inet(Family::V4)),
     ("udp6@", Some(SocketKind::Datagram), Scheme::Inet(Family::V6)),
@@ -262,7 +274,7 @@ const PREFIXES: &[Prefix] = &[
     ("fd@", None, Scheme::Descriptor),
 ];
 
-/// Prefixes that HAProxy knows and Weir does not serve yet.
+/// Prefixes that HAProxy knows and Weir does not serve yet; those of MPTCP where the rules do not permit it.
 const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "sockpair@", "rhttp@"];
 
 /// Cuts a list of addresses at its commas, as `bind` takes one: each with the offset of its first byte.
@@ -291,7 +303,9 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
     {
         return Ok(AddressSpec::Reverse { server: server.to_owned() });
     }
-    if let Some(&prefix) = NOT_YET.iter().find(|&&prefix| address.starts_with(prefix)) {
+    let is_refused =
+        |prefix: &&&str| address.starts_with(**prefix) && !(rules.multipath && prefix.starts_with("mptcp"));
+    if let Some(&prefix) = NOT_YET.iter().find(is_refused) {
         return Err(AddressError::NotSupported { prefix, text: text() });
     }
     let (kind, scheme, rest) = match PREFIXES.iter().find_map(|row| address.strip_prefix(row.0).map(|rest| (row, rest)))
@@ -301,7 +315,8 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
         None => (kind, Scheme::Inet(Family::Unspecified), address),
     };
     let spec = match scheme {
-        Scheme::Inet(family) => inet(rest, family, kind, rules, written)?,
+        Scheme::Inet(family) => inet(rest, (family, false), kind, rules, written)?,
+        Scheme::Multipath(family) => inet(rest, (family, true), kind, rules, written)?,
         Scheme::Unix => AddressSpec::Unix { path: fitting(rest, MAX_PATH, written)?, kind },
         Scheme::Abstract { unpadded } => {
             AddressSpec::Abstract { name: fitting(rest, MAX_ABSTRACT_NAME, written)?, unpadded, kind }
@@ -340,7 +355,7 @@ fn descriptor(number: &str, rules: &AddressRules, written: &str) -> Result<i32, 
 
 fn inet(
     address: &str,
-    family: Family,
+    (family, multipath): (Family, bool),
     kind: SocketKind,
     rules: &AddressRules,
     written: &str,
@@ -352,7 +367,7 @@ fn inet(
     };
     let port = port_spec(port, rules, written)?;
     let (host, family) = host_spec(host, family, written)?;
-    Ok(AddressSpec::Inet { host, family, port, kind })
+    Ok(AddressSpec::Inet { host, family, port, kind, multipath })
 }
 
 fn port_spec(port: &str, rules: &AddressRules, written: &str) -> Result<PortSpec, AddressError> {

@@ -159,6 +159,7 @@ pub fn plain(connecting: &Connecting) -> ConnectOptions {
         user_timeout: connecting.user_timeout,
         md5_key: connecting.md5_password.clone(),
         congestion_control: connecting.congestion_control.clone(),
+        multipath: connecting.multipath,
         ..ConnectOptions::default()
     }
 }

@@ -221,6 +221,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
         user_timeout: socket.user_timeout,
         fast_open: socket.fast_open.then_some(bind.backlog),
         transparent: socket.transparent,
+        multipath: socket.multipath,
         interface: socket.interface.as_deref().map(str::to_owned),
         namespace: socket.namespace.as_deref().map(str::to_owned),
         md5_password: socket.md5_password.as_deref().map(<[u8]>::to_vec),

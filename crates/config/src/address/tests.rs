@@ -12,7 +12,8 @@ fn environment() -> Environment {
 fn show(text: &str, rules: &AddressRules) -> String {
     match parse(text, rules, &environment()) {
         Err(error) => error.to_string(),
-        Ok(AddressSpec::Inet { host, family, port, kind }) => {
+        Ok(AddressSpec::Inet { host, family, port, kind, multipath }) => {
+            let multipath = if multipath { " mptcp" } else { "" };
             let host = match host {
                 HostSpec::Any => "*".to_owned(),
                 HostSpec::Ip(ip) => ip.to_string(),
@@ -29,7 +30,7 @@ fn show(text: &str, rules: &AddressRules) -> String {
                 PortSpec::Range(low, high) => format!(" ports {low} to {high}"),
                 PortSpec::Offset(offset) => format!(" port {offset:+}"),
             };
-            format!("{host}{family}{port}{}", shown(kind))
+            format!("{host}{family}{port}{}{multipath}", shown(kind))
         }
         Ok(AddressSpec::Unix { path, kind }) => format!("path {path}{}", shown(kind)),
         Ok(AddressSpec::Abstract { name, unpadded, kind }) => {
@@ -203,6 +204,18 @@ fn prefixes_that_are_not_served_yet() {
     ] {
         let shown = show(text, &AddressRules::BIND);
         assert!(shown.contains("not supported yet") && shown.contains(text), "{shown}");
+    }
+}
+
+#[test]
+fn multipath_is_for_addresses_and_servers_of_proxies() {
+    for rules in [&AddressRules::PROXY_BIND, &AddressRules::PROXY_SERVER] {
+        for (text, wanted) in
+            [("mptcp@1.2.3.4:80", true), ("mptcp4@:80", true), ("mptcp6@[::1]:80", true), ("tcp@:80", false)]
+        {
+            let shown = show(text, rules);
+            assert_eq!(shown.ends_with(" mptcp"), wanted, "{text}: {shown}");
+        }
     }
 }
 

@@ -62,6 +62,8 @@ pub enum AddressSpec {
         port: PortSpec,
         /// Stream or datagram.
         kind: SocketKind,
+        /// `mptcp@`: by MPTCP where the kernel has it.
+        multipath: bool,
     },
     /// `unix@path`, `uxst@path`, `uxdg@path` or a bare `/path`.
     Unix {

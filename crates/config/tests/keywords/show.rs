@@ -545,7 +545,8 @@ fn check(check: &CheckSpec, out: &mut String) {
 fn address(address: &AddressSpec) -> String {
     let kind_of = |kind: &SocketKind| if *kind == SocketKind::Stream { "" } else { "dgram " };
     match address {
-        AddressSpec::Inet { host, family, port, kind } => {
+        AddressSpec::Inet { host, family, port, kind, multipath } => {
+            let multipath = if *multipath { " mptcp" } else { "" };
             let host = match host {
                 HostSpec::Any => "any".to_owned(),
                 HostSpec::Ip(ip) => ip.to_string(),
@@ -557,7 +558,7 @@ fn address(address: &AddressSpec) -> String {
                 PortSpec::Range(low, high) => format!("{low}-{high}"),
                 PortSpec::Offset(offset) => format!("{offset:+}"),
             };
-            format!("{}[{host} {family:?} {port}]", kind_of(kind))
+            format!("{}[{host} {family:?} {port}{multipath}]", kind_of(kind))
         }
         AddressSpec::Unix { path, kind } => format!("{}[unix {path}]", kind_of(kind)),
         AddressSpec::Abstract { name, unpadded, kind } => {

@@ -551,8 +551,11 @@ impl<'a> Object<'a> {
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::text(match &bind.address {
-                BindAddress::Inet(address) if address.is_ipv6() => "tcpv6",
-                BindAddress::Inet(_) | BindAddress::Descriptor { .. } => "tcpv4",
+                BindAddress::Inet(address) => {
+                    let place = 2 * usize::from(bind.listening.socket.multipath) + usize::from(address.is_ipv6());
+                    ["tcpv4", "tcpv6", "mptcpv4", "mptcpv6"][place]
+                }
+                BindAddress::Descriptor { .. } => "tcpv4",
                 BindAddress::Unix(_) => "unix_stream",
                 BindAddress::Abstract(_) => "abns_stream",
                 BindAddress::Reverse { .. } => "rev",

@@ -109,7 +109,8 @@ impl<'a> Course<'a> {
             && self.tls(connect).is_none()
             && matches!(next, Some(Step::Send(_) | Step::Request(_)));
         let options = ConnectOptions {
-            is_brief,
+            // A socket that was kept speaks TCP.
+            is_brief: is_brief && !route.options.multipath,
             looks_at_once: is_near && !is_proved_by_sending,
             delay_acknowledgement: route.options.delay_acknowledgement || header || speaks_first,
             ..route.options.clone()

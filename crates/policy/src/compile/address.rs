@@ -28,10 +28,10 @@ impl Compiler<'_> {
         methods: &[InitialAddress],
         is_followed: bool,
     ) -> Result<ServerAddress, String> {
-        let AddressSpec::Inet { host: HostSpec::Name(name), family, port, kind } = written else {
+        let AddressSpec::Inet { host: HostSpec::Name(name), family, port, kind, multipath } = written else {
             return self.server_address(written).map_err(|host| format!("could not resolve address '{host}'."));
         };
-        let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind };
+        let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind, multipath: *multipath };
         let methods = match methods {
             // A server whose name is followed may begin without an address.
             [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],

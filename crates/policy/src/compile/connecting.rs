@@ -73,6 +73,7 @@ impl Compiler<'_> {
                 offers_both.then_some(MuxProtocol::Http1)
             }),
             idle_ping: written.idle_ping.map(Duration::from_millis),
+            multipath: matches!(server.address.value, AddressSpec::Inet { multipath: true, .. }),
             no_ssl: server.tls.as_ref().is_some_and(|tls| tls.no_ssl),
             tls,
             source,

@@ -24,6 +24,7 @@ impl Compiler<'_> {
                 interface: written.interface.as_deref().map(Into::into),
                 namespace: written.namespace.as_deref().map(Into::into),
                 transparent: written.transparent,
+                multipath: matches!(bind.address, AddressSpec::Inet { multipath: true, .. }),
                 fast_open: written.fast_open,
                 segments: segments(written),
                 user_timeout: written.user_timeout.map(Duration::from_millis),

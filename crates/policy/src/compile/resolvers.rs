@@ -192,7 +192,7 @@ fn hold(written: &ResolversSpec) -> Hold {
 
 /// A name server as written. Names and sockets of the file system were refused when it was read.
 fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
-    let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind } = address else { return None };
+    let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind, .. } = address else { return None };
     let ip = match host {
         HostSpec::Ip(ip) => *ip,
         HostSpec::Any if *family == Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),

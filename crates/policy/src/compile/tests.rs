@@ -74,7 +74,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
 }
 
 pub(crate) fn inet(host: HostSpec, port: PortSpec) -> AddressSpec {
-    AddressSpec::Inet { host, family: Family::Unspecified, port, kind: SocketKind::Stream }
+    AddressSpec::Inet { host, family: Family::Unspecified, port, kind: SocketKind::Stream, multipath: false }
 }
 
 pub(crate) fn bind() -> BindSpec {

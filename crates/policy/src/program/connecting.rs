@@ -26,6 +26,8 @@ pub struct Connecting {
     pub idle_ping: Option<Duration>,
     /// `ssl`, `check-ssl`: how they are secured.
     pub tls: Option<Box<ServerTls>>,
+    /// `mptcp@`: by MPTCP where the kernel has it.
+    pub multipath: bool,
     /// `no-ssl` is written.
     pub no_ssl: bool,
     /// `source`.

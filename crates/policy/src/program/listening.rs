@@ -33,6 +33,8 @@ pub struct SocketOptions {
     pub namespace: Option<Box<str>>,
     /// `transparent`.
     pub transparent: bool,
+    /// `mptcp@`: by MPTCP where the kernel has it.
+    pub multipath: bool,
     /// `tfo`.
     pub fast_open: bool,
     /// `mss`.

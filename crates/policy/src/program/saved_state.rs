@@ -154,7 +154,7 @@ mod tests {
         let mut proxy = backend("be");
         let ip = host.parse().map(HostSpec::Ip).unwrap_or_else(|_| HostSpec::Name(host.to_owned()));
         let (family, kind) = (Family::Unspecified, SocketKind::Stream);
-        let address = AddressSpec::Inet { host: ip, family, port: PortSpec::Exact(80), kind };
+        let address = AddressSpec::Inet { host: ip, family, port: PortSpec::Exact(80), kind, multipath: false };
         let mut written = server("s1", address);
         written.connecting.initial_address = vec![config::spec::InitialAddress::None];
         written.check.enabled = checked;

@@ -21,6 +21,8 @@ use crate::sys;
 /// are sent at once.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
+    /// By MPTCP (RFC 8684) where the kernel has it, else by TCP.
+    pub multipath: bool,
     /// Send small segments at once (`TCP_NODELAY`).
     pub nodelay: bool,
     /// Bind to this address first (`source`). With port 0 the kernel chooses one late, so that ports can be shared by
@@ -67,6 +69,7 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
         ConnectOptions {
+            multipath: false,
             nodelay: true,
             source: None,
             transparent: false,
@@ -185,7 +188,8 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
 /// A fresh socket with its options, bound where it is to be.
 fn prepare(address: &Address, options: &ConnectOptions) -> Result<OwnedFd, ConnectFailure> {
     use ConnectStep::{Bind, Socket as Making};
-    let create = || sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM);
+    let family = sys::socket::family(address);
+    let create = || sys::socket::create_stream(family, options.multipath && !address.is_unix());
     let fd = match &options.namespace {
         Some(namespace) => namespace.within(create),
         None => create(),
@@ -290,7 +294,9 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
             value.map(|value| set(libc::IPPROTO_TCP, name, saturate(value)));
         }
     }
-    acknowledge(fd, options)?;
+    if !options.multipath {
+        acknowledge(fd, options)?;
+    }
     if let Some(name) = &options.congestion_control {
         let _ = sys::socket::set_option_bytes(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
     }

@@ -27,6 +27,8 @@ use crate::{current, sys};
 /// What is set on a socket before it listens.
 #[derive(Clone, Debug)]
 pub struct BindOptions {
+    /// By MPTCP (RFC 8684) where the kernel has it, else by TCP.
+    pub multipath: bool,
     /// Connections that may wait to be accepted; the kernel's own limit applies as well.
     pub backlog: i32,
     /// IPv6 only, or IPv4 too; `None` leaves it to the system.
@@ -91,6 +93,7 @@ pub struct KeepAlive {
 impl Default for BindOptions {
     fn default() -> BindOptions {
         BindOptions {
+            multipath: false,
             backlog: 1024,
             v6only: None,
             reuse_port: false,
@@ -153,13 +156,15 @@ impl ListeningSocket {
     }
 
     fn open(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
-        let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
+        let is_multipath = options.multipath && matches!(address, Address::Inet(_));
+        let fd = sys::socket::create_stream(sys::socket::family(address), is_multipath)?;
         match address {
             Address::Inet(inet) => {
                 apply(&fd, options, inet.is_ipv6())?;
                 apply_to_streams(&fd, options, inet.is_ipv6())?;
                 sys::socket::bind(&fd, address)?;
-                listen(&fd, options.backlog, options.no_quick_ack)?;
+                // Sockets of MPTCP have no such option.
+                listen(&fd, options.backlog, options.no_quick_ack && !is_multipath)?;
             }
             Address::Unix(path) => bind_unix(&fd, path, options, |fd| sys::socket::listen(fd, options.backlog))?,
             Address::Abstract(_) | Address::Unnamed => {

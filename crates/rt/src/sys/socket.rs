@@ -13,8 +13,18 @@ const ACCEPT_ATTEMPTS: usize = 8;
 
 /// A new socket.
 pub(crate) fn create(family: i32, kind: i32) -> io::Result<OwnedFd> {
+    create_for(family, kind, 0)
+}
+
+/// A new stream socket: by MPTCP, unless the kernel lacks it.
+pub(crate) fn create_stream(family: i32, multipath: bool) -> io::Result<OwnedFd> {
+    let by_mptcp = multipath.then(|| create_for(family, libc::SOCK_STREAM, libc::IPPROTO_MPTCP));
+    by_mptcp.and_then(Result::ok).map_or_else(|| create(family, libc::SOCK_STREAM), Ok)
+}
+
+fn create_for(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
-    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, protocol) })?;
     // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

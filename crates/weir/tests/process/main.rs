@@ -26,6 +26,7 @@ mod manual;
 mod master;
 mod memory;
 mod metrics;
+mod multipath;
 mod namespaces;
 mod networks;
 mod ocsp;

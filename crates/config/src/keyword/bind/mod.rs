@@ -286,12 +286,12 @@ fn read_addresses(
 }
 
 fn expand(spec: AddressSpec, text: &str, found: &mut Vec<(AddressSpec, String)>) {
-    let AddressSpec::Inet { host, family, port: PortSpec::Range(low, high), kind } = spec else {
+    let AddressSpec::Inet { host, family, port: PortSpec::Range(low, high), kind, multipath } = spec else {
         found.push((spec, text.to_owned()));
         return;
     };
     for port in low..=high {
-        let spec = AddressSpec::Inet { host: host.clone(), family, port: PortSpec::Exact(port), kind };
+        let spec = AddressSpec::Inet { host: host.clone(), family, port: PortSpec::Exact(port), kind, multipath };
         found.push((spec, text.to_owned()));
     }
 }

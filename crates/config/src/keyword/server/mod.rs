@@ -357,7 +357,7 @@ fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Opti
 }
 
 fn parse_address(word: &Word, head: &str, environment: &Environment, report: &mut Report<'_>) -> Option<AddressSpec> {
-    match address::parse(&word.text, &AddressRules::SERVER, environment) {
+    match address::parse(&word.text, &AddressRules::PROXY_SERVER, environment) {
         Ok(spec) => Some(spec),
         Err(AddressError::NotSupported { .. }) => {
             report.alert(word.span, format!("{head}'{}' is not supported yet by Weir.", word.text));

@@ -210,6 +210,7 @@ impl ServerDraft {
             family: Family::default(),
             port: PortSpec::default(),
             kind: SocketKind::default(),
+            multipath: false,
         };
         let (name, address) = (Spanned::new(name.to_owned(), Span::default()), Spanned::new(nowhere, Span::default()));
         super::finish(self.clone(), Span::default(), name, address)
