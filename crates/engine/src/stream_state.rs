@@ -2,6 +2,7 @@
 //! that they outlive a panic in it. Must never decide anything.
 
 use crate::stream::budget::Spent;
+use crate::stream::cache::CacheUse;
 use crate::stream::filter::Filters;
 use crate::stream::kernel::Kernel;
 use base::moment::WallTime;
@@ -161,6 +162,10 @@ pub struct StreamState {
     /// An evaluation on its behalf cost more than it may (`sample::Context::exhausted`): it is to end with an internal
     /// error.
     pub exhausted: Cell<bool>,
+    /// What a cache may do for it.
+    pub cache: Option<Box<CacheUse>>,
+    /// Index of the cache that answers it.
+    pub cache_hit: Option<usize>,
     /// The algorithm that compresses the answer.
     pub compression: Option<&'static str>,
     /// The status that the client got; -1 when none.
@@ -423,6 +428,8 @@ impl StreamState {
             denied,
             failed,
             exhausted,
+            cache,
+            cache_hit,
             compression,
             status,
             timings,
@@ -456,6 +463,7 @@ impl StreamState {
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status, *compression) = (Outcome::default(), -1, None);
+        (*cache, *cache_hit) = (None, None);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server) = (None, None);
         (*service, *persistence) = (None, Persistence::default());

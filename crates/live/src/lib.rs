@@ -4,6 +4,7 @@
 mod added;
 mod backend;
 mod budget;
+pub mod cache;
 mod compression;
 mod cookies;
 pub mod counters;
@@ -78,6 +79,8 @@ pub struct Live {
     pub tables: table::Tables,
     /// What is traced.
     pub traces: trace::Traces,
+    /// Caches, by their place in the program.
+    pub caches: cache::Caches,
     /// What connections with several streams were granted.
     pub stream_shares: Arc<StreamShares>,
 }
@@ -99,6 +102,7 @@ impl Live {
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
             traces: trace::Traces::default(),
             tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
+            caches: cache::Caches::new(&plan.caches, random.rotate_left(48) ^ 0xa076_1d64_78bd_642f),
             stream_shares: Arc::default(),
         };
         // Servers that track others begin as those do.

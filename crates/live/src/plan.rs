@@ -1,6 +1,7 @@
 //! What live state is made of: plain data, which the compiler of a configuration fills in. Must never hold anything that
 //! changes, nor text that still has to be interpreted.
 
+use crate::cache::CachePlan;
 use crate::persistence::PersistencePlan;
 use crate::table::StickTable;
 use config::spec::{
@@ -33,6 +34,8 @@ pub struct LivePlan {
     pub names: Known,
     /// Stick tables.
     pub tables: Vec<StickTable>,
+    /// Caches.
+    pub caches: Vec<CachePlan>,
 }
 
 /// A proxy.

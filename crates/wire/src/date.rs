@@ -47,6 +47,40 @@ impl Date {
     }
 }
 
+/// A date of HTTP, in any of its three forms, as seconds since the UNIX epoch (RFC 9110, section 5.6.7). Two digits of a year are one of
+/// the years from 1970 to 2069.
+pub fn parse_http_date(text: &[u8]) -> Option<i64> {
+    let words: Vec<&[u8]> =
+        text.split(|byte| matches!(byte, b' ' | b',' | b'-')).filter(|word| !word.is_empty()).take(7).collect();
+    let (day, month, year, time) = match *words.as_slice() {
+        [_, day, month, year, time, b"GMT"] => (day, month, year, time),
+        [_, month, day, time, year] => (day, month, year, time),
+        _ => return None,
+    };
+    let number = |text: &[u8], most: u32| {
+        let is_number = matches!(text.len(), 1..=4) && text.iter().all(u8::is_ascii_digit);
+        let value = text.iter().fold(0, |sum: u32, digit| sum * 10 + u32::from(digit.wrapping_sub(b'0')));
+        (is_number && value <= most).then_some(i64::from(value))
+    };
+    let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(month))? as i64 + 1;
+    let (day, mut whole_year) = (number(day, 31).filter(|day| *day > 0)?, number(year, 9_999)?);
+    if year.len() == 2 {
+        whole_year += if whole_year < 70 { 2_000 } else { 1_900 };
+    }
+    let mut parts = time.split(|byte| *byte == b':');
+    let mut next = |most| number(parts.next()?, most);
+    let (hour, minute, second) = (next(23)?, next(59)?, next(60)?);
+    if parts.next().is_some() {
+        return None;
+    }
+    // As in `Date::since_epoch`, years begin in March.
+    let shifted = if month <= 2 { whole_year - 1 } else { whole_year };
+    let (era, year_of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some((era * 146_097 + day_of_era - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +120,34 @@ mod tests {
     fn no_number_is_out_of_range() {
         for seconds in [i64::MIN, i64::MAX] {
             Date::since_epoch(seconds).month_name();
+        }
+    }
+
+    #[test]
+    fn dates_of_http_are_read() {
+        let rows: &[(&str, Option<i64>)] = &[
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
+            ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Tue, 29 Feb 2000 23:59:59 GMT", Some(951_868_799)),
+            ("Sun, 06 Nov 1994 08:49:37", None),
+            ("Sun, 00 Nov 1994 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 24:49:37 GMT", None),
+            ("Sun, 06 Nox 1994 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 08:49 GMT", None),
+            ("0", None),
+            ("", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(super::parse_http_date(text.as_bytes()), *expected, "{text}");
+        }
+        for seconds in (0..8_000_000_000).step_by(98_765_432) {
+            let date = super::Date::since_epoch(seconds);
+            let month = std::str::from_utf8(super::MONTHS[date.month as usize - 1]).unwrap();
+            let (hour, minute, second) = (date.hour, date.minute, date.second);
+            let text = format!("Sun, {:02} {month} {:04} {hour:02}:{minute:02}:{second:02} GMT", date.day, date.year);
+            assert_eq!(super::parse_http_date(text.as_bytes()), Some(seconds), "{text}");
         }
     }
 }

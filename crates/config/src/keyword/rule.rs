@@ -92,8 +92,8 @@ pub(crate) const TABLE: &[Action] = &[
         "Gives the connection to a server for reverse HTTP.",
     ),
     works(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
-    action(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
-    action(HTTP_REQUEST, "cache-use", "<cache> [{ if | unless } <condition>]", "Answers from a cache."),
+    works(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
+    works(HTTP_REQUEST, "cache-use", "<cache> [no-early-hints]", "Answers from a cache."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT,
         "capture",

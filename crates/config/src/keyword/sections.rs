@@ -300,7 +300,8 @@ impl Reader<'_> {
         upgrade::mark(&mut self.proxies);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
-        filter::complete(&mut self.proxies, &mut self.report);
+        filter::complete(&mut self.proxies, &self.content.caches, &mut self.report);
+        section::cache::verify(&self.content.caches, &mut self.report);
         verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);

@@ -24,6 +24,13 @@ pub enum FilterSpec {
     Trace(TraceSpec),
     /// `filter grpc-web`, Weir's own.
     GrpcWeb,
+    /// `filter cache`.
+    Cache {
+        /// The cache.
+        name: String,
+        /// It has a line of its own; else a rule with the cache implies it.
+        explicit: bool,
+    },
     /// `filter comp-req` and `filter comp-res`.
     Compression {
         /// It compresses requests; else responses.
@@ -41,6 +48,7 @@ impl FilterSpec {
             Self::Bandwidth(_) => "bwlim-out",
             Self::Trace(_) => "trace",
             Self::GrpcWeb => "grpc-web",
+            Self::Cache { .. } => "cache",
             Self::Compression { upload: true, .. } => "comp-req",
             Self::Compression { upload: false, .. } => "comp-res",
         }

@@ -5,6 +5,7 @@ mod acme;
 mod address;
 mod balance;
 mod bind;
+mod cache;
 mod certificate;
 mod check;
 mod compression;
@@ -46,6 +47,7 @@ pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
+pub use cache::{CacheSpec, EarlyHints};
 pub use certificate::{CertificateSource, CrtStoreSpec, ExtraFilesSpec, LoadSpec, UsedCertificateSpec};
 pub use check::{
     AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, HealthcheckSpec, InitialState, MysqlVersion, Observe, OnError,
@@ -122,6 +124,8 @@ pub struct Spec {
 /// The sections that are neither `global` nor proxies, each kind in file order (configuration manual, section 12).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SectionsSpec {
+    /// `cache`.
+    pub caches: Vec<CacheSpec>,
     /// `crt-store`.
     pub crt_stores: Vec<CrtStoreSpec>,
     /// `acme`.

@@ -71,10 +71,12 @@ pub fn spec(spec: &Spec) -> String {
         traces,
         resolvers: asked,
         peers: shared,
+        caches,
         crt_stores,
         acme,
     } = &spec.sections;
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
+    caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
     for TraceLineSpec { span, words } in traces {
         let _ = writeln!(out, "trace @{} {words:?}", span.line);

@@ -81,8 +81,13 @@ pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// An interim answer with one field (RFC 8297).
 pub fn early_hint(name: &[u8], value: &[u8]) -> Vec<u8> {
+    early_hints([(name, value)])
+}
+
+/// An interim answer with these fields (RFC 8297).
+pub fn early_hints<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -> Vec<u8> {
     let mut head = Head::new();
-    head.append(name, value);
+    fields.into_iter().for_each(|(name, value)| head.append(name, value));
     let mut out = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
     for (name, value) in head.fields() {
         out.extend_from_slice(name);

@@ -250,14 +250,14 @@ pub(crate) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of HTTP requests looked up in the cache on this frontend/backend since the worker process started",
         Where::http(F | B),
-        |_| Value::U64(0),
+        |o| o.content(|counters| &counters.cache_lookups),
     ),
     column(
         "cache_hits",
         "MCPP",
         "Total number of HTTP requests not found in the cache on this frontend/backend since the worker process started",
         Where::http(F | B),
-        |_| Value::U64(0),
+        |o| o.content(|counters| &counters.cache_hits),
     ),
     column(
         "srv_icur",

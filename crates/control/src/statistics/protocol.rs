@@ -86,6 +86,6 @@ pub(crate) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of HTTP requests for which a 103 Early Hints response was emitted from the cache on this frontend/backend since the worker process started",
         Where::http(F | B),
-        |_| Value::U64(0),
+        |o| o.content(|counters| &counters.cache_hint_hits),
     ),
 ];

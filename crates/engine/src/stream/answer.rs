@@ -48,6 +48,12 @@ impl Ending<'_> {
 }
 
 impl Ending<'static> {
+    /// A cache answers.
+    pub fn cached() -> Self {
+        let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Cached);
+        Self { outcome, status: 200, text: None, manner, denied: false, failed: false, challenged: false }
+    }
+
     /// The client is forgotten (`silent-drop`).
     pub fn silent(hops: Option<u8>) -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Silent(hops));
@@ -64,6 +70,8 @@ pub enum Manner {
     Late,
     /// From a service of that number, which is streamed.
     Streamed(usize),
+    /// From a cache, which has found it.
+    Cached,
     /// Not at all: the connection ends.
     Never,
     /// Not at all, and the client is not told either; or by a reset that lives so many hops.

@@ -153,6 +153,7 @@ impl<'a> EvalContext<'a> {
                     server_status: state.server_status,
                     status: u16::try_from(state.status).ok().filter(|status| *status > 0),
                     compression: state.compression,
+                    cache: state.cache_hit,
                 },
                 variables: Variables {
                     process: Some(&shared.live.variables),

@@ -14,6 +14,7 @@ mod acme;
 mod arrivals;
 mod bodies;
 mod budgets;
+mod caching;
 mod chaos;
 mod check_pool;
 mod checks;

@@ -79,8 +79,13 @@ mod tests {
 
     #[test]
     fn answers_and_transactions() {
-        let transaction =
-            Transaction { first: true, server_status: Some(404), status: Some(410), compression: Some("gzip") };
+        let transaction = Transaction {
+            first: true,
+            server_status: Some(404),
+            status: Some(410),
+            compression: Some("gzip"),
+            cache: None,
+        };
         let rows = [
             ("status", "410"),
             ("txn.status", "410"),

@@ -11,7 +11,6 @@ pub const NAMES: &[&str] = &[
     "internal.htx.nbblks", "internal.htx.size", "internal.htx.used", "internal.htx_blk.data",
     "internal.htx_blk.hdrname", "internal.htx_blk.hdrval", "internal.htx_blk.size", "internal.htx_blk.start_line",
     "internal.htx_blk.type",
-    "res.cache_hit", "res.cache_name",
     "spoe.engine-id",
     "ssl_bc_unique_id", 
     "ssl_fc_unique_id", 

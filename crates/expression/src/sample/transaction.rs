@@ -11,4 +11,6 @@ pub struct Transaction {
     pub status: Option<u16>,
     /// The algorithm that compresses its answer; `None`: it is not compressed.
     pub compression: Option<&'static str>,
+    /// Index of the cache that answers; `None`: none does.
+    pub cache: Option<usize>,
 }

@@ -12,12 +12,24 @@ pub struct ContentCounters {
     pub compressor_bypassed: Count,
     /// Responses that were compressed.
     pub compressed: Count,
+    /// Requests that a cache was asked for, those that it answered, and those that it sent hints to.
+    pub cache_lookups: Count,
+    pub cache_hits: Count,
+    pub cache_hint_hits: Count,
 }
 
 impl ContentCounters {
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        let counts = [&self.compressor_in, &self.compressor_out, &self.compressor_bypassed, &self.compressed];
+        let counts = [
+            &self.compressor_in,
+            &self.compressor_out,
+            &self.compressor_bypassed,
+            &self.compressed,
+            &self.cache_lookups,
+            &self.cache_hits,
+            &self.cache_hint_hits,
+        ];
         counts.into_iter().for_each(|count| count.set(0));
     }
 }

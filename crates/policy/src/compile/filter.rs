@@ -1,7 +1,7 @@
 //! Filters: names of a sequence become indices. Must never judge what a filter asks for.
 
 use super::Compiler;
-use crate::program::{Bandwidth, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
+use crate::program::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
 use crate::rule::{Action, RuleNames, expression_text};
 use config::diagnostic::Form;
 use config::span::Spanned;
@@ -25,6 +25,8 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
             min_size: limit.min_size.into(),
         }),
         FilterSpec::GrpcWeb => Filter::GrpcWeb,
+        // Their names are looked up by the caller.
+        FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
                 CompressionDirection::Request => *upload,
@@ -81,6 +83,11 @@ impl Compiler<'_> {
         let filter = |filter: &FilterSpec| match filter {
             FilterSpec::Bandwidth(limit @ BandwidthSpec { shared: Some(shared), .. }) => {
                 self.shared_limit(spec, index, limit, shared)
+            }
+            FilterSpec::Cache { name, explicit } => {
+                // One that is not there was told of before.
+                let cache = spec.sections.caches.iter().position(|cache| cache.name == *name).unwrap_or(usize::MAX);
+                Filter::Cache(CacheFilter { cache, first: !explicit })
             }
             _ => filter_of(filter, &proxy.name.value, proxy.compression.direction),
         };

@@ -5,6 +5,7 @@ mod acme;
 mod added;
 mod address;
 mod backend;
+mod cache;
 mod check;
 mod connecting;
 mod defaults;
@@ -214,11 +215,11 @@ pub fn compile(
     let tls = compiler.tls_parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
-    let lists = shared.lists.take().finish();
-    let keys = shared.keys.take();
+    let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());
     let program = Program {
         global,
         proxies: proxies.into_iter().map(Arc::new).collect(),
+        caches: spec.sections.caches.iter().map(cache::plan).collect(),
         rings,
         log_forwards,
         profiles,

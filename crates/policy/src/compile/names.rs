@@ -271,6 +271,10 @@ impl RuleNames for SpecNames<'_> {
         self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
     }
 
+    fn cache(&self, name: &str) -> Option<usize> {
+        self.spec.sections.caches.iter().position(|cache| cache.name == name)
+    }
+
     fn resolvers(&self, name: &str) -> Option<usize> {
         let sections = &self.spec.sections.resolvers;
         let written = sections.iter().position(|section| section.name.value == name);

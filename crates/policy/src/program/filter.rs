@@ -28,8 +28,19 @@ pub enum Filter {
     Trace(Arc<Trace>),
     /// `filter grpc-web`.
     GrpcWeb,
+    /// `filter cache`.
+    Cache(CacheFilter),
     /// `filter comp-req` and `filter comp-res`.
     Compression(CompressionFilter),
+}
+
+/// A filter that stores responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheFilter {
+    /// Index of the cache.
+    pub cache: usize,
+    /// A rule implies it: it sees responses before all other filters do.
+    pub first: bool,
 }
 
 /// A filter that compresses one direction.

@@ -41,7 +41,7 @@ pub use connecting::{
     TrafficSwitch,
 };
 pub use errors::{ErrorPages, Page};
-pub use filter::{Bandwidth, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
+pub use filter::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, GlobalCompression, Http2Limits, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
@@ -71,6 +71,7 @@ use base::AppendOnlyVec;
 use expression::key::Keys;
 use expression::pattern::Lists;
 use expression::variable::{Known, Stored, Variable};
+use live::cache::CachePlan;
 use live::table::StickTable;
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub struct Program {
     /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
     /// ones stay, so that indices hold.
     pub proxies: AppendOnlyVec<Arc<Proxy>>,
+    /// Caches.
+    pub caches: Vec<CachePlan>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
     /// Relays of log lines.

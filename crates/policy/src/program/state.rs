@@ -27,6 +27,7 @@ impl Program {
             variables: self.variables.clone(),
             names: self.names.clone(),
             tables: self.tables.clone(),
+            caches: self.caches.clone(),
         };
         Live::new(plan, random)
     }

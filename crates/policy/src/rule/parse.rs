@@ -117,6 +117,9 @@ pub trait RuleNames: Names {
     /// A `log-profile`'s index.
     fn log_profile(&self, name: &str) -> Option<usize>;
 
+    /// A `cache` section's index.
+    fn cache(&self, name: &str) -> Option<usize>;
+
     /// A `resolvers` section's index.
     fn resolvers(&self, name: &str) -> Option<usize>;
 

@@ -3,6 +3,7 @@
 //! change what they ask, but for entries of stick tables.
 
 mod auth;
+mod cache;
 mod current;
 mod listening;
 mod proxies;
@@ -26,6 +27,7 @@ use expression::vocabulary::Tables;
 /// Every family of fetches that stands here.
 const OWN_FETCHES: &[&[Fetch]] = &[
     auth::TABLE,
+    cache::TABLE,
     current::TABLE,
     listening::TABLE,
     proxy::TABLE,

@@ -43,7 +43,7 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, filters: &[(bool, bool)]) {
 
 /// Whether a filter asks for those of the compression to be declared.
 fn is_other(filter: &FilterSpec) -> bool {
-    !matches!(filter, FilterSpec::Compression { .. })
+    !matches!(filter, FilterSpec::Compression { .. } | FilterSpec::Cache { .. })
 }
 
 /// Adds the filters that `compression` lines imply, behind all others.
@@ -58,7 +58,10 @@ pub(crate) fn imply(draft: &mut ProxyDraft) {
 pub(crate) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let list = &draft.spec.filters.list;
-        if draft.spec.compression.written && !list.is_empty() && list.iter().all(is_other) {
+        if draft.spec.compression.written
+            && list.iter().any(is_other)
+            && !list.iter().any(|filter| matches!(filter, FilterSpec::Compression { .. }))
+        {
             let name = &draft.spec.name;
             let message = format!(
                 "config: proxy '{}': require an explicit filter declaration to use HTTP compression",

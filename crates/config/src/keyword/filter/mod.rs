@@ -2,11 +2,11 @@
 //! table of filters; what the arguments of one mean is in its own file. Must never know what a filter does.
 
 mod bandwidth;
+mod cache;
 mod compression;
 mod sequence;
 mod trace;
 
-pub(crate) use compression::imply;
 pub(crate) use sequence::read as read_sequence;
 
 use super::proxy::{ProxyContext, ProxyDraft, ProxyParse};
@@ -14,7 +14,7 @@ use super::report::Report;
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
-use crate::spec::FilterSpec;
+use crate::spec::{CacheSpec, FilterSpec};
 use crate::suggest;
 
 /// A filter.
@@ -42,7 +42,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
         "Limits the bandwidth towards the client.",
         bandwidth::download,
     ),
-    not_yet("cache", "<cache>", "Puts a cache among the filters."),
+    supported("cache", "<cache>", "Puts a cache among the filters.", cache::read),
     supported("comp-req", "", "Puts compression of requests among the filters.", compression::request),
     supported("comp-res", "", "Puts compression of responses among the filters.", compression::response),
     supported("compression", "", "Puts compression among the filters.", compression::both),
@@ -85,10 +85,17 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 /// Adds the filters that other lines imply, and tells what is wrong with those of each proxy.
-pub(crate) fn complete(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
+pub(crate) fn complete(drafts: &mut [ProxyDraft], caches: &[CacheSpec], report: &mut Report<'_>) {
+    cache::verify(drafts, caches, report);
     compression::verify(drafts, report);
     drafts.iter_mut().for_each(imply);
     sequence::verify(drafts, report);
+}
+
+/// Adds the filters that other lines of a proxy imply.
+pub(crate) fn imply(draft: &mut ProxyDraft) {
+    compression::imply(draft);
+    cache::imply(draft);
 }
 
 fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
@@ -107,6 +114,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let working = TABLE.iter().filter(|row| matches!(row.status, Status::Supported(_)));
     working.map(|row| match row.name {
         "bwlim-in" | "bwlim-out" => (row.name, "BWLIM"),
+        "cache" => (row.name, "CACHE"),
         "comp-req" | "comp-res" | "compression" => (row.name, "COMP"),
         "grpc-web" => (row.name, "GRPCWEB"),
         _ => (row.name, "TRACE"),

@@ -1,13 +1,173 @@
-//! A cache of small responses (section 6.2).
+//! A cache of small responses (section 6.2). Must never hold an object.
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, supported};
+use crate::diagnostic::{Diagnostic, Form};
+use crate::document::Line;
+use crate::keyword::argument::leading_number;
+use crate::keyword::report::Report;
+use crate::spec::{CacheSpec, EarlyHints};
+
+/// Largest `total-max-size`, megabytes.
+const LARGEST: u32 = 4_095;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("early-hints", "{ on | off }", "Sends early hints from what was cached."),
-    not_yet("max-age", "<seconds>", "Longest life of an entry."),
-    not_yet("max-object-size", "<bytes>", "Largest entry."),
-    not_yet("max-secondary-entries", "<number>", "Variants of one entry."),
-    not_yet("process-vary", "{ on | off }", "Whether Vary is honoured."),
-    not_yet("total-max-size", "<megabytes>", "Size of the cache."),
+    supported(
+        "early-hints",
+        "{ on | off | only } [ratio <1..99>]",
+        "Sends early hints from what was cached.",
+        early_hints,
+    ),
+    supported("max-age", "<seconds>", "Longest life of an entry.", max_age),
+    supported("max-object-size", "<bytes>", "Largest entry.", max_object_size),
+    supported("max-secondary-entries", "<number>", "Variants of one entry.", max_secondary_entries),
+    supported("process-vary", "{ on | off }", "Whether Vary is honoured.", process_vary),
+    supported("total-max-size", "<megabytes>", "Size of the cache.", total_max_size),
 ];
+
+/// Opens a section.
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let name = line.text(1).to_owned();
+    if context.report.too_many(line, 2, "cache") {
+        return false;
+    }
+    if context.content.caches.iter().any(|known| known.name == name) {
+        context.report.tight(line.span(1), format!("Duplicate cache name '{name}'."));
+        return false;
+    }
+    context.content.caches.push(CacheSpec {
+        span: line.whole(),
+        name,
+        megabytes: 0,
+        largest: 0,
+        age: 60,
+        varies: false,
+        variants: 10,
+        hints: EarlyHints::Off,
+        ratio: 25,
+    });
+    true
+}
+
+fn warn(context: &mut SectionContext<'_>, line: &Line, message: String) {
+    context.report.push(Diagnostic::warning(line.span(1), message).with_form(Form::ParsingTight));
+}
+
+/// Changes the section that is open, unless more than one argument was written.
+fn change(context: &mut SectionContext<'_>, line: &Line, change: impl FnOnce(&mut CacheSpec)) {
+    if !context.report.too_many(line, 2, line.keyword())
+        && let Some(section) = context.content.caches.last_mut()
+    {
+        change(section);
+    }
+}
+
+/// A number that is written in digits alone.
+fn number(line: &Line) -> Option<u32> {
+    line.text(1).parse().ok()
+}
+
+fn total_max_size(context: &mut SectionContext<'_>, line: &Line) {
+    match number(line) {
+        Some(megabytes) if megabytes > LARGEST => {
+            let message = format!("\"total-max-size\" ({megabytes}) must not be greater than {LARGEST}");
+            warn(context, line, message);
+        }
+        Some(megabytes) => change(context, line, |section| section.megabytes = megabytes),
+        None => warn(context, line, format!("total-max-size wrong value '{}'", line.text(1))),
+    }
+}
+
+fn max_age(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(word) = line.words.get(1) else {
+        return warn(context, line, "'max-age' expects an age parameter in seconds.".to_owned());
+    };
+    // As `atoi` reads it: anything else is 0, and what is negative never ends.
+    let (seconds, clean) = leading_number(&word.text);
+    if !clean {
+        context.report.diag(word.span, format!("'max-age' takes a number; '{}' is read as {seconds}.", word.text));
+    }
+    change(context, line, |section| section.age = u32::try_from(seconds).unwrap_or(u32::MAX));
+}
+
+fn max_object_size(context: &mut SectionContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        return warn(context, line, "'max-object-size' expects a maximum file size parameter in bytes.".to_owned());
+    }
+    match number(line) {
+        Some(bytes) => change(context, line, |section| section.largest = bytes),
+        None => warn(context, line, format!("max-object-size wrong value '{}'", line.text(1))),
+    }
+}
+
+fn max_secondary_entries(context: &mut SectionContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        return warn(context, line, "'max-secondary-entries' expects a strictly positive number.".to_owned());
+    }
+    match number(line).filter(|number| *number > 0) {
+        Some(variants) => change(context, line, |section| section.variants = variants),
+        None => warn(context, line, format!("max-secondary-entries wrong value '{}'", line.text(1))),
+    }
+}
+
+fn process_vary(context: &mut SectionContext<'_>, line: &Line) {
+    match line.text(1) {
+        "on" => change(context, line, |section| section.varies = true),
+        "off" => change(context, line, |section| section.varies = false),
+        _ => {
+            let message = "'process-vary' expects \"on\" or \"off\" (enable or disable vary processing).".to_owned();
+            warn(context, line, message);
+        }
+    }
+}
+
+fn early_hints(context: &mut SectionContext<'_>, line: &Line) {
+    let hints = match line.text(1) {
+        "on" => EarlyHints::On,
+        "off" => EarlyHints::Off,
+        "only" => EarlyHints::Only,
+        _ => {
+            let message = "'early-hints' expects \"on\", \"off\" or \"only\" (enable or disable HTTP 103 Early Hints \
+                           support, or store only hints).";
+            return warn(context, line, message.to_owned());
+        }
+    };
+    let mut ratio = None;
+    if line.words.len() > 2 {
+        let refuse = |report: &mut Report<'_>, at: usize, message: String| report.tight(line.span(at), message);
+        if line.text(2) != "ratio" {
+            let message = format!("'early-hints' unexpected argument '{}', expected 'ratio'.", line.text(2));
+            return refuse(&mut context.report, 2, message);
+        }
+        let expects = "'early-hints ratio' expects an integer argument between 1 and 99";
+        match line.words.get(3) {
+            None => return refuse(&mut context.report, 3, format!("{expects}.")),
+            Some(word) => match word.text.parse::<u32>().ok().filter(|ratio| (1..=99).contains(ratio)) {
+                None => return refuse(&mut context.report, 3, format!("{expects}, got '{}'.", word.text)),
+                some => ratio = some,
+            },
+        }
+        if context.report.too_many(line, 4, "early-hints") {
+            return;
+        }
+    }
+    if let Some(section) = context.content.caches.last_mut() {
+        section.hints = hints;
+        section.ratio = ratio.unwrap_or(section.ratio);
+    }
+}
+
+/// Looks at finished sections: each needs a size.
+pub(crate) fn verify(sections: &[CacheSpec], report: &mut Report<'_>) {
+    for section in sections {
+        let half = u64::from(section.megabytes) << 19;
+        let message = if section.megabytes == 0 {
+            format!("Size not specified for cache '{}'", section.name)
+        } else if u64::from(section.largest) > half {
+            format!("\"max-object-size\" is limited to an half of \"total-max-size\" => {half}")
+        } else {
+            continue;
+        };
+        report.push(Diagnostic::alert(section.span, message).with_form(Form::Config));
+    }
+}

@@ -3,7 +3,7 @@
 //! [`SectionContext::content`]. Must never read a proxy.
 
 mod acme;
-mod cache;
+pub(super) mod cache;
 mod cookie;
 mod crt_list;
 mod crt_store;
@@ -110,7 +110,7 @@ const fn section(
 pub(crate) static TABLE: &[SectionRow] = &[
     section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE)
         .opened(acme::open, None),
-    section("cache", "<name>", "A cache of small responses.", cache::TABLE),
+    section("cache", "<name>", "A cache of small responses.", cache::TABLE).opened(cache::open, None),
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE).opened(crt_store::open, None),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
     section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE)

@@ -5,6 +5,7 @@ mod acme;
 mod activity;
 mod anonymous;
 mod backends;
+mod caches;
 mod captures;
 mod certificates;
 mod cookies;
@@ -57,6 +58,7 @@ use engine::worker::Worker;
 /// Every command of the process, by family.
 const TABLES: &[&[Command<Worker>]] = &[
     info::TABLE,
+    caches::TABLE,
     environment::TABLE,
     events::TABLE,
     sockets::TABLE,

@@ -401,6 +401,10 @@ impl Filter for Compressor {
         }
     }
 
+    fn recodes(&self) -> bool {
+        !self.plan.upload && self.coder.is_some()
+    }
+
     fn wants(&self, direction: Direction) -> bool {
         (direction == Direction::Request) == self.plan.upload && self.coder.is_some()
     }

@@ -154,6 +154,10 @@ impl Filter for Translator {
         }
     }
 
+    fn recodes(&self) -> bool {
+        self.active
+    }
+
     fn wants(&self, direction: Direction) -> bool {
         match direction {
             Direction::Request => self.text_request,

@@ -15,6 +15,7 @@
 //! with [`Event::Replied`], and not filtered.
 
 mod bandwidth;
+mod cache;
 mod chain;
 mod compression;
 mod grpc_web;
@@ -30,6 +31,7 @@ use base::buffer::Buffer;
 use conn::duplex::Duplex;
 use conn::flow::{Filtered, Passed, forward};
 use expression::sample::Direction;
+use live::cache::Storing;
 use live::table::Pinned;
 use policy::program::Proxy;
 use wire::http::{Fields, Head};
@@ -142,6 +144,21 @@ pub trait Filter {
         let _ = (bytes, period);
     }
 
+    /// The cache that it stores responses in.
+    fn cache(&self) -> Option<usize> {
+        None
+    }
+
+    /// A response is to be stored from its first byte on; taken if it is for this filter's cache.
+    fn keep(&mut self, cache: usize, storing: &mut Option<Storing>) {
+        let _ = (cache, storing);
+    }
+
+    /// Whether it makes other bytes of a response.
+    fn recodes(&self) -> bool {
+        false
+    }
+
     /// The streams that it shares its limit with are those of this entry.
     fn share(&mut self, entry: Pinned) {
         let _ = entry;
@@ -186,6 +203,7 @@ impl Set {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
                 policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
+                policy::program::Filter::Cache(plan) => Box::new(cache::Keeper::new(*plan)),
                 policy::program::Filter::Compression(plan) => {
                     let limits = session.generation().program.global.compression;
                     Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
@@ -198,7 +216,11 @@ impl Set {
             self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&scene, Event::Attached));
         }
         self.request.extend(proxy.filters.request.iter().map(|index| first + index));
-        self.response.extend(proxy.filters.response.iter().map(|index| first + index));
+        let is_first = |index: &usize| matches!(proxy.filters.list.get(*index), Some(policy::program::Filter::Cache(cache)) if cache.first);
+        let (caches, others): (Vec<usize>, Vec<usize>) =
+            proxy.filters.response.iter().partition(|index| is_first(index));
+        self.response.splice(0..0, caches.into_iter().map(|index| first + index));
+        self.response.extend(others.into_iter().map(|index| first + index));
     }
 
     fn tell(&mut self, event: Event<'_>) {
@@ -360,6 +382,21 @@ pub fn limit(
         if let Some(entry) = entry {
             own.filter.share(entry);
         }
+    }
+}
+
+/// Whether a response can be stored in a cache as its server has sent it: its filter sees it, and none before makes another one of it.
+pub fn can_store(filters: &Filters, cache: usize) -> bool {
+    let set = &*filters.borrow();
+    let mut order = set.response.iter().map(|index| &set.attached[*index].filter);
+    order.find(|filter| filter.recodes() || filter.cache() == Some(cache)).is_some_and(|filter| !filter.recodes())
+}
+
+/// Has the filter of a cache store the response that is about to pass.
+pub fn keep(filters: &Filters, cache: usize, storing: Storing) {
+    let (set, mut storing) = (&mut *filters.borrow_mut(), Some(storing));
+    for index in &set.response {
+        set.attached[*index].filter.keep(cache, &mut storing);
     }
 }
 

@@ -39,7 +39,7 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
                     Err(ended) => Some(ended),
                 },
                 // No other of these rules waits.
-                Stop::End | Stop::Wait(_) | Stop::Yield => None,
+                Stop::End | Stop::Wait(_) | Stop::Yield | Stop::Cache(_) => None,
             };
         }
     })

@@ -20,6 +20,7 @@ use std::time::Duration;
 use wire::http::Head;
 
 use crate::session::Session;
+use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
 use crate::stream::{conclude, filter, metrics, tracking};
@@ -68,6 +69,8 @@ pub enum Stop<'r> {
     Wait(&'r Wait),
     /// The other tasks come first.
     Yield,
+    /// A cache has something for the client.
+    Cache(Help),
 }
 
 /// How far an evaluation came.
@@ -84,6 +87,8 @@ enum Step<'r> {
     Edit(&'r Edit),
     /// Over a rule that makes the message wait.
     Wait(&'r Wait),
+    /// Over a rule about a cache.
+    Cache(&'r Action),
     /// Over a rule that expects a header before the first bytes.
     Expect(Expected),
     /// Over as many rules as may be evaluated in a row, or as many as the task's slice of time had room for.
@@ -361,6 +366,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 None
             }
             Action::Nothing => None,
+            Action::UseCache { .. } | Action::StoreInCache(_) => Some(Step::Cache(action)),
             Action::Wait(wait) => Some(Step::Wait(wait)),
             Action::Expect(expected) => Some(Step::Expect(*expected)),
             Action::Final(ending) => match &**ending {
@@ -453,7 +459,7 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 return Content::Runs(call);
             }
             // Of other sets.
-            Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}
+            Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) | Step::Cache(_) => {}
         }
     }
 }
@@ -472,7 +478,7 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
                 Step::Final(ending) => break Some(ending),
                 Step::Expect(expected) => expect(expected),
                 // Of other sets.
-                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) | Step::Yield => {}
+                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) | Step::Yield | Step::Cache(_) => {}
             }
         }
     })
@@ -505,6 +511,14 @@ pub fn run_request<'r>(
                 let done = edit.apply(&mut state.request, &course.text, course.room());
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
+                }
+            }
+            Step::Cache(action) => {
+                let help = cache::request(session, state, action);
+                if help != Help::None {
+                    course.note(state);
+                    *progress = course.progress;
+                    return Stop::Cache(help);
                 }
             }
             // Of other sets.
@@ -548,6 +562,7 @@ fn finish_response<'r>(
                     return Stop::Final(ending);
                 }
             }
+            Step::Cache(action) => cache::response(session, state, head, action),
             // Of other sets.
             Step::Expect(_) | Step::Effect(_) => {}
         }

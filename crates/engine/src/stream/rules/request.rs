@@ -6,6 +6,7 @@ use policy::rule::{Rule, ScriptCall, Wait};
 use super::{Progress, Stop, wait};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
+use crate::stream::cache::{self, Help};
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
@@ -31,6 +32,8 @@ enum Pause<'r> {
     Rule(&'r Wait),
     /// The other tasks.
     Turn,
+    /// The client to take what a cache has.
+    Hints,
 }
 
 /// Why a request does not go on.
@@ -72,6 +75,8 @@ fn rules_of<'r>(
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
+        Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
+        Stop::Cache(_) => Some(Ruled::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {
             let view = EvalContext::request(session, state).behind(behind);
             Some(Ruled::Ends(answer::ending(view, ended)))
@@ -98,6 +103,7 @@ async fn obey<'r>(
                     return Err(Over::Ended(ending));
                 }
             },
+            Pause::Hints => wait::send_hints(session, client, state).await.map_err(Over::Failed)?,
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
                     state.borrow().last_rule.set(progress.last_of(rules));
@@ -157,6 +163,10 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
         Manner::Never => {
             client.conn.end_connection();
             return cut(session, state, ending.outcome);
+        }
+        Manner::Cached => {
+            let started = cache::answer(&mut state.borrow_mut());
+            return rt::boxed(serving::stream(session, client, state, started, body)).await;
         }
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.

@@ -12,11 +12,25 @@ use wire::http::Version;
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering;
+use crate::stream::cache;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
+
+/// Sends the client the hints that a cache has for its request.
+///
+/// # Errors
+/// It does not take them.
+pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<(), Failure> {
+    let Some(object) = cache::take_hints(&mut state.borrow_mut()) else { return Ok(()) };
+    let hint = prepared::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
+    if send_interim(session, client, &hint).await {
+        return Ok(());
+    }
+    Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
+}
 
 /// Waits for what a rule says.
 ///

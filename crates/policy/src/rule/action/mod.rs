@@ -3,6 +3,7 @@
 
 mod answer;
 mod bandwidth;
+mod cache;
 mod capture;
 mod head;
 mod list;
@@ -100,6 +101,15 @@ pub enum Action {
     SetEnd(End, Expression),
     /// `expect-proxy`.
     Expect(Expected),
+    /// `cache-use`: the cache may answer the request.
+    UseCache {
+        /// Index of the cache.
+        cache: usize,
+        /// It may send hints, where it has nothing else.
+        hints: bool,
+    },
+    /// `cache-store`: the cache of that index may store the response.
+    StoreInCache(usize),
     /// Ends the evaluation of the rule set.
     Final(Box<Final>),
 }
@@ -151,6 +161,7 @@ const fn row(name: &'static str, parse: ParseAction) -> Row {
 const FAMILIES: &[&[Row]] = &[
     answer::TABLE,
     bandwidth::TABLE,
+    cache::TABLE,
     capture::TABLE,
     head::TABLE,
     list::TABLE,

@@ -1,0 +1,425 @@
+//! What caches do for a stream (configuration manual, section 6): which requests they may answer (`cache-use`), which responses they may
+//! store (`cache-store`), and the answer that is made of a stored one. Must never hold a response.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::service::{Failed, Service};
+use live::cache::{Cache, Codings, Found, Lifetime, Object, Signature, Varies};
+use live::counters::{ContentCounters, Count};
+use policy::rule::Action;
+use wire::date::parse_http_date;
+use wire::http::{Framing, Head, Method, Version};
+
+use crate::session::Session;
+use crate::stream::filter;
+use crate::stream::hints;
+use crate::stream::request::origin_form;
+use crate::stream::serving::Started;
+use crate::stream_state::StreamState;
+
+/// How the cache is named in place of a server.
+const SHOWN: &str = "<CACHE>";
+
+/// What `cache-use` has found out about a request.
+pub struct CacheUse {
+    /// Scheme, host and target: what the request asks for.
+    key: Box<[u8]>,
+    /// What the response may depend on beside that; `None`: too much.
+    signature: Option<Signature>,
+    /// The response may be stored.
+    may_store: bool,
+    /// The cache that answers, and its response.
+    hit: Option<(usize, Arc<Object>)>,
+    /// What hints are sent of.
+    hints: Option<Arc<Object>>,
+}
+
+/// What a cache does for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Help {
+    /// It answers.
+    Answers,
+    /// It has hints for the client.
+    Hints,
+    /// Nothing.
+    None,
+}
+
+/// Whether the list of a field names a directive, with or without a value.
+fn has_directive(head: &Head, field: &[u8], wanted: &[u8]) -> bool {
+    head.all(field).flat_map(directives).any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+}
+
+/// Directives and their values, unquoted (RFC 9111, section 5.2): commas between quotes divide nothing.
+fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    let mut quoted = false;
+    let divides = move |byte: &u8| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    };
+    value.split(divides).map(<[u8]>::trim_ascii).map(|one| match one.iter().position(|byte| *byte == b'=') {
+        Some(at) => {
+            let value = &one[at + 1..];
+            let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            (&one[..at], Some(bare))
+        }
+        None => (one, None),
+    })
+}
+
+/// Methods whose success changes what is asked for (RFC 9111, section 4.4).
+fn is_unsafe(method: Method) -> bool {
+    !matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Connect)
+}
+
+/// Whether the target of a request names another host than its Host field: which one a server takes is not known.
+fn names_two_hosts(request: &Head) -> bool {
+    let target = request.target();
+    let named = wire::http::target::host(target).and_then(|(from, to)| target.get(from..to));
+    named.is_some_and(|named| !request.host().is_some_and(|host| host.eq_ignore_ascii_case(named)))
+}
+
+/// What a request asks for: responses are shared by requests that have all of this in common.
+fn key(session: &Session, request: &Head) -> Box<[u8]> {
+    let scheme: &[u8] = if session.is_secure() { b"https://" } else { b"http://" };
+    let target = origin_form(request.target());
+    // A blank ends the host, in which none can be.
+    [scheme, request.host().unwrap_or_default(), b" ", target].concat().into()
+}
+
+/// Performs a rule on a request.
+pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> Help {
+    match action {
+        Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
+        _ => Help::None,
+    }
+}
+
+/// Performs a rule on a response.
+pub fn response(session: &Session, state: &StreamState, head: &mut Head, action: &Action) {
+    if let Action::StoreInCache(cache) = action {
+        store(session, state, head, *cache);
+    }
+}
+
+/// The rule `cache-use`: looks for a response.
+fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, bool)) -> Help {
+    let Some(cache) = session.worker.process.live.caches.get(index) else { return Help::None };
+    let request = &state.request;
+    if request.version() != Version::Http11 || request.contains(b"authorization") || names_two_hosts(request) {
+        return Help::None;
+    }
+    let method = request.known_method();
+    // What a body says is no part of the key, and a switch of protocols is none of a cache's business.
+    let plain = !request.framing.has_body() && !request.upgrade;
+    let signature = if cache.plan().varies { Signature::of(request) } else { Some(Signature::default()) };
+    let may_store = method == Method::Get && plain && !has_directive(request, b"cache-control", b"no-store");
+    let key = key(session, request);
+    let wants_fresh = has_directive(request, b"cache-control", b"no-cache")
+        || has_directive(request, b"cache-control", b"max-age")
+        || has_directive(request, b"pragma", b"no-cache");
+    let mut found = Found::Nothing;
+    if matches!(method, Method::Get | Method::Head) && plain && !wants_fresh {
+        count(session, state, |counters| &counters.cache_lookups);
+        if let Some(signature) = &signature {
+            found = cache.look_up(&key, signature, rt::now());
+        }
+    }
+    let mut cache_use = CacheUse { key, signature, may_store, hit: None, hints: None };
+    let help = match found {
+        Found::Hit(object) => {
+            count(session, state, |counters| &counters.cache_hits);
+            state.cache_hit = Some(index);
+            cache_use.hit = Some((index, object));
+            Help::Answers
+        }
+        Found::Hints(object) if hints => {
+            count(session, state, |counters| &counters.cache_hint_hits);
+            cache_use.hints = Some(object);
+            Help::Hints
+        }
+        Found::Hints(_) | Found::Nothing => Help::None,
+    };
+    state.cache = Some(Box::new(cache_use));
+    help
+}
+
+/// Counts for the proxy whose rule it is.
+fn count(session: &Session, state: &StreamState, which: impl Fn(&ContentCounters) -> &Count) {
+    let proxies = &session.worker.counters().proxies;
+    match state.backend.filter(|backend| *backend != session.frontend) {
+        Some(backend) => which(&proxies[backend].back_content).increment(),
+        None => which(&proxies[session.frontend].front_content).increment(),
+    }
+}
+
+/// What there is to send before the response.
+pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
+    state.cache.as_mut()?.hints.take()
+}
+
+/// The service that answers a request by what was found for it.
+pub fn answer(state: &mut StreamState) -> Started {
+    let found = state.cache.as_mut().and_then(|cache_use| cache_use.hit.take());
+    let service = found.map(|(_, object)| Box::new(Stored { object, piece: 0, at: 0 }) as Box<dyn Service>);
+    Started { service, shown: SHOWN.into(), ruled: true }
+}
+
+/// The rule `cache-store`: stores the response, or forgets what a request has changed.
+fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) {
+    let Some(cache) = session.worker.process.live.caches.get(index) else { return };
+    let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
+    let method = state.request.known_method();
+    if is_unsafe(method) {
+        if (200..400).contains(&head.status()) {
+            cache.remove(&cache_use.key);
+        }
+        return;
+    }
+    if method != Method::Get || !cache_use.may_store || state.wants_head_alone() || head.status() != 200 {
+        return;
+    }
+    let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };
+    let Some((object, length)) = object(cache, cache_use, head) else { return };
+    let signature = cache_use.signature.unwrap_or_default();
+    if cache.plan().hints == config::spec::EarlyHints::Only {
+        if !object.hints.is_empty() {
+            cache.store_hints(&cache_use.key, object);
+        }
+        return;
+    }
+    // How old it is says the cache.
+    head.remove_all(b"age");
+    if let Some(storing) = cache.begin(&cache_use.key, &signature, object, length) {
+        filter::keep(filters, index, storing);
+    }
+}
+
+/// What is stored of a response, and the length of its body; `None`: it must not be.
+fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, Option<u64>)> {
+    let plan = cache.plan();
+    let life = lifetime(plan.age, head, (rt::now(), rt::wall().seconds))?;
+    let varies = Varies::of(head);
+    let mut variant = (Varies::default(), Signature::default());
+    if head.contains(b"vary") {
+        let varies = varies.filter(|_| plan.varies)?;
+        let own = cache_use.signature?;
+        let codings = Codings::of_response(head)?;
+        if varies.coding && !codings.are_among(own.codings) {
+            // The client gets it, because the server has nothing better.
+            return None;
+        }
+        variant = (varies, Signature { codings, ..own });
+    }
+    let length = match head.framing {
+        Framing::None => return None,
+        Framing::Length(length) => Some(length),
+        Framing::Chunked | Framing::UntilClose => None,
+    };
+    let mut kept = head.clone();
+    kept.trailers = None;
+    for field in [&b"age"[..], b"connection", b"upgrade", b"trailer"] {
+        kept.remove_all(field);
+    }
+    let mut object = Object::new(kept, life);
+    object.variant = variant;
+    let date = |name: &[u8]| head.first(name).and_then(parse_http_date);
+    object.modified = date(b"last-modified").or_else(|| date(b"date")).unwrap_or(rt::wall().seconds);
+    if plan.hints != config::spec::EarlyHints::Off {
+        object.hints = head.all(b"link").filter_map(hints::of_field).collect();
+    }
+    Some((object, length))
+}
+
+/// How long a response may be used (RFC 9111, section 4.2.1): `None`: it must not be stored.
+fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
+    let forbids = |name: &[u8]| has_directive(head, b"cache-control", name);
+    if [&b"no-store"[..], b"private", b"no-cache"].into_iter().any(forbids)
+        || has_directive(head, b"pragma", b"no-cache")
+    {
+        return None;
+    }
+    let value = |wanted: &[u8]| {
+        let mut all = head.all(b"cache-control").flat_map(directives);
+        all.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| seconds(value.unwrap_or_default()))
+    };
+    let said = value(b"s-maxage").or_else(|| value(b"max-age"));
+    let left = match (said, head.first(b"expires")) {
+        (Some(said), _) => said?,
+        (None, Some(expires)) => {
+            let left = parse_http_date(expires)?.saturating_sub(wall);
+            u64::try_from(left).unwrap_or(0)
+        }
+        (None, None) if head.contains(b"etag") || head.contains(b"last-modified") => u64::from(most),
+        (None, None) => return None,
+    };
+    let left = left.min(u64::from(most));
+    let age = match head.first(b"age") {
+        Some(age) => seconds(age)?,
+        None => 0,
+    };
+    let left = left.checked_sub(age).filter(|left| *left > 0)?;
+    let age = u32::try_from(age).unwrap_or(u32::MAX);
+    Some(Lifetime { stored: now, age, left: Duration::from_secs(left) })
+}
+
+/// A number of seconds; more than fits is a long time.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    is_number.then(|| text.iter().fold(0, add))
+}
+
+/// Answers a request by a stored response.
+struct Stored {
+    object: Arc<Object>,
+    /// The piece that is next, and how much of it is out.
+    piece: usize,
+    at: usize,
+}
+
+impl Stored {
+    /// Whether the client has this response already (RFC 9110, section 13.2.2).
+    fn is_known(&self, request: &Head) -> bool {
+        let own = &self.object.head;
+        if request.contains(b"if-none-match") {
+            let etag = own.first(b"etag").map(opaque);
+            let mut listed = request.all(b"if-none-match").flat_map(entity_tags);
+            return listed.any(|one| one == b"*" || etag.is_some_and(|etag| opaque(one) == etag));
+        }
+        let since = request.first(b"if-modified-since").and_then(parse_http_date);
+        since.is_some_and(|since| self.object.modified <= since)
+    }
+}
+
+/// An entity tag without the mark of a weak one.
+fn opaque(etag: &[u8]) -> &[u8] {
+    etag.strip_prefix(b"W/").unwrap_or(etag)
+}
+
+/// The elements of If-None-Match: commas between quotes divide nothing.
+fn entity_tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quoted = false;
+    let divides = move |byte: &u8| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    };
+    value.split(divides).map(<[u8]>::trim_ascii)
+}
+
+impl Service for Stored {
+    fn poll_head(&mut self, _: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        answer.clear();
+        let object = &self.object;
+        let own = &object.head;
+        let known = self.is_known(request);
+        if known {
+            answer.set_status(304, b"Not Modified");
+            answer.framing = Framing::None;
+        } else {
+            answer.set_status(own.status(), own.reason());
+            answer.framing = if object.chunked { Framing::Chunked } else { Framing::Length(object.length) };
+        }
+        own.fields().for_each(|(name, value)| answer.append(name, value));
+        answer.append(b"age", object.age(rt::now()).to_string().as_bytes());
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        let Some(piece) = self.object.body.get(self.piece) else { return Poll::Ready(Ok(0)) };
+        let rest = &piece[self.at..];
+        let length = rest.len().min(out.room());
+        if !out.push(&rest[..length]) {
+            return Poll::Ready(Err(Failed));
+        }
+        self.at += length;
+        if self.at == piece.len() {
+            (self.piece, self.at) = (self.piece + 1, 0);
+        }
+        Poll::Ready(Ok(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Row<'r, T> = (&'r [(&'r str, &'r str)], T);
+
+    fn response(fields: &[(&str, &str)]) -> Head {
+        let mut head = Head::new();
+        fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
+        head
+    }
+
+    /// What HAProxy 3.5 was seen to store with `max-age 100`, and for how long.
+    #[test]
+    fn responses_say_how_long_they_live() {
+        let rows: &[Row<'_, Option<u64>>] = &[
+            (&[], None),
+            (&[("etag", "\"e\"")], Some(100)),
+            (&[("last-modified", "foo")], Some(100)),
+            (&[("cache-control", "max-age=5")], Some(5)),
+            (&[("cache-control", "Max-Age=5")], Some(5)),
+            (&[("cache-control", "max-age=\"5\"")], Some(5)),
+            (&[("cache-control", "max-age=500")], Some(100)),
+            (&[("cache-control", "max-age=99999999999999999999999")], Some(100)),
+            (&[("cache-control", "max-age=abc")], None),
+            (&[("cache-control", "max-age=-1")], None),
+            (&[("cache-control", "max-age=0")], None),
+            (&[("cache-control", "s-maxage=5, max-age=7")], Some(5)),
+            (&[("cache-control", "max-age=7"), ("cache-control", "s-maxage=0")], None),
+            (&[("cache-control", "public")], None),
+            (&[("cache-control", "no-store, max-age=5")], None),
+            (&[("cache-control", "max-age=5"), ("cache-control", "no-store")], None),
+            (&[("cache-control", "private=\"x\", max-age=5")], None),
+            (&[("cache-control", "no-cache=\"set-cookie\", max-age=5")], None),
+            (&[("cache-control", "must-revalidate, max-age=5")], Some(5)),
+            (&[("cache-control", "x=\"a, private\", max-age=5")], Some(5)),
+            (&[("pragma", "no-cache"), ("cache-control", "max-age=5")], None),
+            (&[("age", "2"), ("cache-control", "max-age=5")], Some(3)),
+            (&[("age", "5"), ("cache-control", "max-age=5")], None),
+            (&[("age", "x"), ("cache-control", "max-age=5")], None),
+            (&[("expires", "0"), ("etag", "\"e\"")], None),
+            (&[("expires", "Tue, 24 Nov 2001 18:00:00 GMT"), ("etag", "\"e\"")], None),
+            (&[("expires", "Tue, 24 Nov 2201 18:00:00 GMT")], Some(100)),
+        ];
+        for (fields, expected) in rows {
+            let found = lifetime(100, &response(fields), (Moment::ZERO, 1_795_543_000)).map(|life| life.left.as_secs());
+            assert_eq!(found, *expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_has_is_told_by_tag_or_date() {
+        const DATE: &str = "Tue, 24 Nov 2026 18:00:00 GMT";
+        let mut object = Object::new(
+            response(&[("etag", "\"e, f\"")]),
+            Lifetime { stored: Moment::ZERO, age: 0, left: Duration::from_secs(1) },
+        );
+        object.modified = parse_http_date(DATE.as_bytes()).unwrap();
+        let stored = Stored { object: Arc::new(object), piece: 0, at: 0 };
+        let rows: &[Row<'_, bool>] = &[
+            (&[], false),
+            (&[("if-none-match", "\"e, f\"")], true),
+            (&[("if-none-match", "W/\"e, f\"")], true),
+            (&[("if-none-match", "\"x\", \"e, f\"")], true),
+            (&[("if-none-match", "\"x\""), ("if-none-match", "\"e, f\"")], true),
+            (&[("if-none-match", "*")], true),
+            (&[("if-none-match", "e, f")], false),
+            (&[("if-none-match", "\"x\"")], false),
+            (&[("if-modified-since", DATE)], true),
+            (&[("if-modified-since", "Tue, 24 Nov 2026 17:59:59 GMT")], false),
+            (&[("if-modified-since", "Tue, 24 Nov 2027 17:59:59 GMT")], true),
+            (&[("if-modified-since", "x")], false),
+            (&[("if-none-match", "\"x\""), ("if-modified-since", DATE)], false),
+        ];
+        for (fields, expected) in rows {
+            assert_eq!(stored.is_known(&response(fields)), *expected, "{fields:?}");
+        }
+    }
+}

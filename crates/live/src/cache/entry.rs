@@ -1,0 +1,97 @@
+//! A stored response and its place in a cache. Must never change once it is found.
+
+use super::{Lifetime, Signature, Varies};
+use base::moment::Moment;
+use std::sync::Arc;
+use wire::http::{Framing, Head};
+
+/// A response.
+#[derive(Debug)]
+pub struct Object {
+    /// Its status line and fields, without those of one connection and without Age.
+    pub head: Head,
+    /// Its body, in pieces.
+    pub body: Vec<Box<[u8]>>,
+    /// Bytes of the body.
+    pub length: u64,
+    /// It came in chunks, and goes on in chunks.
+    pub chunked: bool,
+    /// How long it is used.
+    pub life: Lifetime,
+    /// Seconds since the UNIX epoch at which what it shows was changed last.
+    pub modified: i64,
+    /// Which fields of a request it depends on, and what they were.
+    pub variant: (Varies, Signature),
+    /// The values of Link fields that may be sent before a response.
+    pub hints: Vec<Box<[u8]>>,
+}
+
+impl Object {
+    pub(super) fn begin(head: Head, life: Lifetime) -> Self {
+        let chunked = head.framing == Framing::Chunked;
+        let variant = (Varies::default(), Signature::default());
+        Self { head, body: Vec::new(), length: 0, chunked, life, modified: 0, variant, hints: Vec::new() }
+    }
+
+    /// Its age, seconds.
+    pub fn age(&self, now: Moment) -> u64 {
+        u64::from(self.life.age) + now.saturating_since(self.life.stored).as_secs()
+    }
+
+    /// Whether it is too old.
+    pub fn is_over(&self, now: Moment) -> bool {
+        now.saturating_since(self.life.stored) >= self.life.left
+    }
+
+    /// Bytes of its head and its hints.
+    pub fn head_bytes(&self) -> u64 {
+        self.head.measure() as u64 + self.hint_bytes()
+    }
+
+    /// Bytes of its hints.
+    pub fn hint_bytes(&self) -> u64 {
+        self.hints.iter().map(|hint| hint.len() as u64).sum()
+    }
+
+    /// Nothing but its hints.
+    pub(super) fn hints_alone(&self) -> Self {
+        let mut alone = Self::begin(Head::new(), self.life);
+        alone.variant = self.variant;
+        alone.hints.clone_from(&self.hints);
+        alone
+    }
+}
+
+/// An entry.
+#[derive(Debug)]
+pub struct Entry {
+    /// What it holds; also held by those who read it.
+    pub(super) object: Arc<Object>,
+    /// Blocks that it takes.
+    pub(super) blocks: u32,
+    /// Its last use.
+    pub(super) turn: u64,
+    /// It has hints and no response.
+    pub(super) hints_alone: bool,
+}
+
+/// An entry as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it is.
+    pub place: usize,
+    /// The hash of its key.
+    pub hash: u64,
+    /// The hash of what it depends on; 0: it does not vary.
+    pub variant: u64,
+    /// It has hints and no response.
+    pub hints_alone: bool,
+    /// Bytes of head and body.
+    pub bytes: u64,
+    /// Blocks that it takes.
+    pub blocks: u32,
+    /// Readers.
+    pub readers: usize,
+    /// Seconds that it is used; negative: it is over.
+    pub left: i64,
+}

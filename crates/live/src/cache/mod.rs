@@ -1,0 +1,302 @@
+//! Responses that are kept for later requests (configuration manual, section 6). A cache is split by the hash of the key into
+//! shards, each under a short lock of its own; its size is counted over all of them in blocks of a kilobyte. Only whole responses
+//! are found. Must never hold more than its size says, never compare a key by its hash alone, never judge a message, and never
+//! read a clock.
+
+mod entry;
+mod shard;
+mod storing;
+#[cfg(test)]
+mod tests;
+mod vary;
+
+pub use entry::{Entry, Listed, Object};
+pub use storing::Storing;
+pub use vary::{Codings, Signature, Varies};
+
+use base::moment::Moment;
+use config::spec::EarlyHints;
+use expression::pattern::Key;
+use shard::Shard;
+use std::hash::BuildHasher;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wire::http::Head;
+
+/// Bytes of a block, in which room is counted.
+const BLOCK: u64 = 1_024;
+/// Bytes that an entry takes beside its head and its body.
+const OVERHEAD: u64 = 256;
+/// Shards: so many workers seldom meet.
+const SHARDS: usize = 16;
+/// Entries in use that are passed over in a shard while room is made.
+const PASSED_OVER: usize = 32;
+/// Entries that are removed for one that comes.
+const MOST_REMOVED: usize = 4_096;
+
+/// What a cache is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachePlan {
+    /// Its name.
+    pub name: Box<str>,
+    /// Blocks that it holds at most.
+    pub blocks: u32,
+    /// Bytes of a head and a body at most.
+    pub largest: u64,
+    /// Seconds that an entry is used at most.
+    pub age: u32,
+    /// Responses that vary are stored.
+    pub varies: bool,
+    /// Variants of one key at most.
+    pub variants: u32,
+    /// What is remembered for 103 responses.
+    pub hints: EarlyHints,
+    /// Blocks that entries of hints alone may take, where responses are stored as well.
+    pub hint_blocks: u32,
+}
+
+/// The caches of a program, by index.
+#[derive(Debug, Default)]
+pub struct Caches(Vec<Arc<Cache>>);
+
+impl Caches {
+    /// Empty ones. `random` keys their hashes.
+    pub fn new(plans: &[CachePlan], random: u64) -> Self {
+        let key = |at: usize| Key::new(random.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        Self(plans.iter().enumerate().map(|(at, plan)| Arc::new(Cache::new(plan.clone(), key(at)))).collect())
+    }
+
+    /// The cache of that index.
+    pub fn get(&self, index: usize) -> Option<&Arc<Cache>> {
+        self.0.get(index)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Cache>> {
+        self.0.iter()
+    }
+}
+
+/// What a cache has for a request.
+#[derive(Debug)]
+pub enum Found {
+    /// A response.
+    Hit(Arc<Object>),
+    /// Values of Link fields that a response had, which is not there any more.
+    Hints(Arc<Object>),
+    /// Nothing.
+    Nothing,
+}
+
+/// One cache.
+#[derive(Debug)]
+pub struct Cache {
+    plan: CachePlan,
+    key: Key,
+    shards: Box<[Mutex<Shard>]>,
+    /// Blocks that are taken: by entries, and for responses that are still coming.
+    used: AtomicU32,
+    /// Of these, blocks of entries that hold hints alone.
+    hints: AtomicU32,
+    /// Counts uses: the entry with the smallest number was not used for the longest time.
+    turn: AtomicU64,
+}
+
+/// Blocks for so many bytes.
+fn blocks(bytes: u64) -> u32 {
+    u32::try_from((bytes + OVERHEAD).div_ceil(BLOCK)).unwrap_or(u32::MAX)
+}
+
+impl Cache {
+    fn new(plan: CachePlan, key: Key) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let (used, hints, turn) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        Self { plan, key, shards, used, hints, turn }
+    }
+
+    /// What it is made of.
+    pub fn plan(&self) -> &CachePlan {
+        &self.plan
+    }
+
+    /// Blocks that are free.
+    pub fn available(&self) -> u32 {
+        self.plan.blocks.saturating_sub(self.used.load(Acquire))
+    }
+
+    /// Blocks of entries that are not being read: they may be used for others.
+    pub fn idle_blocks(&self) -> u32 {
+        (0..self.shards.len()).map(|at| self.lock(at).idle_blocks()).sum()
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.key.hash_one(key)
+    }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
+        self.lock(self.hash(key) as usize)
+    }
+
+    fn next_turn(&self) -> u64 {
+        self.turn.fetch_add(1, Relaxed)
+    }
+
+    /// What it has for a request with that key and these fields.
+    pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
+        let mut shard = self.shard(key);
+        let turn = self.next_turn();
+        let (found, freed) = shard.look_up(key, request, (now, turn), self.plan.hints != EarlyHints::Off);
+        self.give_back(freed);
+        found
+    }
+
+    /// Begins to store a response to a request with that key. `length`: bytes of its body, where they are known. `None`: it is too
+    /// large, another one for the same request is being stored, or there is no room for it.
+    pub fn begin(
+        self: &Arc<Self>,
+        key: &[u8],
+        request: &Signature,
+        object: Object,
+        length: Option<u64>,
+    ) -> Option<Storing> {
+        let head = object.head_bytes();
+        if head.saturating_add(length.unwrap_or(0)) > self.plan.largest {
+            return None;
+        }
+        let needed = blocks(head.saturating_add(length.unwrap_or(0)));
+        if !self.shard(key).claim(key, request, self.plan.variants) {
+            return None;
+        }
+        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length);
+        storing.with_room(needed)
+    }
+
+    /// Stores the hints of a response alone.
+    pub fn store_hints(&self, key: &[u8], object: Object) {
+        let needed = blocks(object.hint_bytes());
+        if object.hint_bytes() > self.plan.largest.max(BLOCK) || !self.reserve(needed) {
+            return;
+        }
+        let entry = Entry { object: Arc::new(object), blocks: needed, turn: self.next_turn(), hints_alone: true };
+        self.hints.fetch_add(needed, Relaxed);
+        let freed = self.shard(key).insert(key, entry);
+        self.give_back(freed);
+    }
+
+    /// Forgets everything that is stored for a key.
+    pub fn remove(&self, key: &[u8]) {
+        let freed = self.shard(key).remove(key);
+        self.give_back(freed);
+    }
+
+    /// Blocks of full entries, and of hints alone, that are not used any more.
+    fn give_back(&self, (full, hints): (u32, u32)) {
+        if full + hints > 0 {
+            self.hints.fetch_sub(hints, Relaxed);
+            self.used.fetch_sub(full + hints, Release);
+        }
+    }
+
+    /// Takes blocks, and removes what was not used for the longest time until there are enough.
+    fn reserve(&self, needed: u32) -> bool {
+        if needed > self.plan.blocks {
+            return false;
+        }
+        for _ in 0..MOST_REMOVED {
+            let used = self.used.load(Acquire);
+            if used.saturating_add(needed) <= self.plan.blocks {
+                if self.used.compare_exchange_weak(used, used + needed, Release, Relaxed).is_ok() {
+                    return true;
+                }
+            } else if !self.make_room() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Removes one entry, or leaves nothing of it but its hints. False: all are in use.
+    fn make_room(&self) -> bool {
+        let oldest = |hints: bool| {
+            let shards = 0..self.shards.len();
+            shards.filter_map(|at| self.lock(at).oldest(hints, PASSED_OVER).map(|turn| (turn, at))).min()
+        };
+        let keeps_hints = self.plan.hints == EarlyHints::On;
+        match (oldest(false), keeps_hints) {
+            (Some((turn, at)), true) => {
+                self.strip(at, turn, oldest);
+                true
+            }
+            (Some((turn, at)), false) => {
+                self.drop_entry(at, turn);
+                true
+            }
+            (None, _) => match oldest(true) {
+                Some((turn, at)) => {
+                    self.drop_entry(at, turn);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    fn drop_entry(&self, shard: usize, turn: u64) {
+        let freed = self.lock(shard).take(turn);
+        self.give_back(freed);
+    }
+
+    /// Leaves the hints of an entry alone; where these have no room, the oldest ones go first.
+    fn strip(&self, shard: usize, turn: u64, oldest: impl Fn(bool) -> Option<(u64, usize)>) {
+        let bytes = self.lock(shard).hint_bytes(turn);
+        let needed = match bytes {
+            Some(bytes) if bytes > 0 => blocks(bytes),
+            _ => return self.drop_entry(shard, turn),
+        };
+        for _ in 0..MOST_REMOVED {
+            if self.hints.load(Relaxed).saturating_add(needed) <= self.plan.hint_blocks {
+                break;
+            }
+            match oldest(true) {
+                Some((turn, at)) => self.drop_entry(at, turn),
+                None => return self.drop_entry(shard, turn),
+            }
+        }
+        let freed = self.lock(shard).strip(turn, needed);
+        if freed > 0 {
+            self.hints.fetch_add(needed, Relaxed);
+            self.used.fetch_sub(freed, Release);
+        }
+    }
+
+    /// Every entry, shard by shard, for those who show them.
+    pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<Listed>> {
+        (shard < self.shards.len()).then(|| self.lock(shard).list(now, |key| self.hash(key)))
+    }
+}
+
+/// How long a response is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// When it came.
+    pub stored: Moment,
+    /// How old it was then, seconds.
+    pub age: u32,
+    /// How long it is used from then on.
+    pub left: Duration,
+}
+
+impl Object {
+    /// A response whose body is still to come.
+    pub fn new(head: Head, life: Lifetime) -> Self {
+        Self::begin(head, life)
+    }
+}

@@ -1,0 +1,180 @@
+//! Entries of a cache whose keys have similar hashes, by key and by their last use. Must never be asked without its lock, and
+//! never count the blocks of the whole cache.
+
+use super::{Entry, Found, Listed, Object, Signature};
+use base::moment::Moment;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// A part of a cache.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    entries: HashMap<Arc<[u8]>, Vec<Entry>>,
+    /// The keys of entries with responses, by their last use.
+    order: BTreeMap<u64, Arc<[u8]>>,
+    /// The same of those with hints alone.
+    hints: BTreeMap<u64, Arc<[u8]>>,
+    /// Responses that are being stored: key and request.
+    claims: HashSet<(Box<[u8]>, Signature)>,
+}
+
+/// Blocks of a removed entry: of a response, or of hints.
+fn freed(entry: &Entry) -> (u32, u32) {
+    if entry.hints_alone { (0, entry.blocks) } else { (entry.blocks, 0) }
+}
+
+fn add(sum: &mut (u32, u32), more: (u32, u32)) {
+    *sum = (sum.0 + more.0, sum.1 + more.1);
+}
+
+impl Shard {
+    /// What there is for a request, and the blocks of what was removed because it is too old.
+    pub(super) fn look_up(
+        &mut self,
+        key: &[u8],
+        request: &Signature,
+        (now, turn): (Moment, u64),
+        keeps_hints: bool,
+    ) -> (Found, (u32, u32)) {
+        let mut gone = (0, 0);
+        let Some((key, entries)) = self.entries.get_key_value(key) else { return (Found::Nothing, gone) };
+        let key = Arc::clone(key);
+        let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
+        let fresh =
+            entries.iter().position(|entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&entry));
+        if let Some(at) = fresh {
+            let Some(entry) = self.entries.get_mut(&key).and_then(|entries| entries.get_mut(at)) else {
+                return (Found::Nothing, gone);
+            };
+            self.order.remove(&entry.turn);
+            entry.turn = turn;
+            self.order.insert(turn, key);
+            return (Found::Hit(Arc::clone(&entry.object)), gone);
+        }
+        let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
+        let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
+        // What is too old and has no hints is of no use.
+        let old = |entry: &Entry| entry.object.is_over(now) && (!keeps_hints || entry.object.hints.is_empty());
+        let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
+        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        (found, gone)
+    }
+
+    /// Notes that a response to a request is being stored. False: one is already, or there are enough variants.
+    pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32) -> bool {
+        let full = |entries: &Vec<Entry>| {
+            entries.iter().filter(|entry| !entry.hints_alone && entry.object.variant.0.any()).count()
+                >= variants as usize
+        };
+        !self.entries.get(key).is_some_and(full) && self.claims.insert((key.into(), *request))
+    }
+
+    /// It is stored, or will not be.
+    pub(super) fn disclaim(&mut self, key: &[u8], request: &Signature) {
+        self.claims.remove(&(Box::from(key), *request));
+    }
+
+    /// Adds an entry in the place of those that it replaces, whose blocks are told.
+    pub(super) fn insert(&mut self, key: &[u8], entry: Entry) -> (u32, u32) {
+        let mut gone = (0, 0);
+        let (varies, own) = entry.object.variant;
+        let replaced = |old: &&Entry| {
+            let (old_varies, old_own) = old.object.variant;
+            !varies.any() || !old_varies.any() || varies == old_varies && own.is_same(varies, &old_own)
+        };
+        let turns: Vec<u64> =
+            self.entries.get(key).into_iter().flatten().filter(replaced).map(|old| old.turn).collect();
+        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        let key: Arc<[u8]> = self.entries.get_key_value(key).map_or_else(|| key.into(), |(known, _)| Arc::clone(known));
+        let order = if entry.hints_alone { &mut self.hints } else { &mut self.order };
+        order.insert(entry.turn, Arc::clone(&key));
+        self.entries.entry(key).or_default().push(entry);
+        gone
+    }
+
+    /// Removes all entries of a key.
+    pub(super) fn remove(&mut self, key: &[u8]) -> (u32, u32) {
+        let mut gone = (0, 0);
+        let turns: Vec<u64> = self.entries.get(key).into_iter().flatten().map(|entry| entry.turn).collect();
+        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        gone
+    }
+
+    fn find(&mut self, turn: u64) -> Option<&mut Entry> {
+        let key = self.order.get(&turn).or_else(|| self.hints.get(&turn))?;
+        self.entries.get_mut(key)?.iter_mut().find(|entry| entry.turn == turn)
+    }
+
+    /// Removes the entry that was used last in that turn.
+    pub(super) fn take(&mut self, turn: u64) -> (u32, u32) {
+        let Some(key) = self.order.remove(&turn).or_else(|| self.hints.remove(&turn)) else { return (0, 0) };
+        let Some(entries) = self.entries.get_mut(&key) else { return (0, 0) };
+        let Some(at) = entries.iter().position(|entry| entry.turn == turn) else { return (0, 0) };
+        let entry = entries.swap_remove(at);
+        if entries.is_empty() {
+            self.entries.remove(&key);
+        }
+        freed(&entry)
+    }
+
+    /// The turn of the entry that was not used for the longest time and is not being read, of those with responses or with hints
+    /// alone.
+    pub(super) fn oldest(&self, hints: bool, passed_over: usize) -> Option<u64> {
+        let order = if hints { &self.hints } else { &self.order };
+        let idle = |(turn, key): (&u64, &Arc<[u8]>)| {
+            let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == *turn)?;
+            (Arc::strong_count(&entry.object) == 1).then_some(*turn)
+        };
+        order.iter().take(passed_over).find_map(idle)
+    }
+
+    /// Bytes of an entry's hints.
+    pub(super) fn hint_bytes(&mut self, turn: u64) -> Option<u64> {
+        self.find(turn).map(|entry| entry.object.hint_bytes())
+    }
+
+    /// Leaves nothing of an entry but its hints, which take so many blocks; how many were freed.
+    pub(super) fn strip(&mut self, turn: u64, blocks: u32) -> u32 {
+        let Some(entry) = self.find(turn).filter(|entry| Arc::strong_count(&entry.object) == 1) else { return 0 };
+        let freed = entry.blocks.saturating_sub(blocks);
+        (entry.object, entry.blocks, entry.hints_alone) = (Arc::new(entry.object.hints_alone()), blocks, true);
+        if let Some(key) = self.order.remove(&turn) {
+            self.hints.insert(turn, key);
+        }
+        freed
+    }
+
+    /// Blocks of entries that are not being read.
+    pub(super) fn idle_blocks(&self) -> u32 {
+        let idle = |entry: &&Entry| Arc::strong_count(&entry.object) == 1;
+        self.entries.values().flatten().filter(idle).map(|entry| entry.blocks).sum()
+    }
+
+    pub(super) fn list(&self, now: Moment, hash: impl Fn(&[u8]) -> u64) -> Vec<Listed> {
+        let one = |key: &Arc<[u8]>, entry: &Entry| {
+            let object: &Object = &entry.object;
+            let end = object.life.stored + object.life.left;
+            let left = match end.saturating_since(now).as_secs() {
+                0 => -i64::try_from(now.saturating_since(end).as_secs()).unwrap_or(0),
+                left => i64::try_from(left).unwrap_or(i64::MAX),
+            };
+            Listed {
+                place: Arc::as_ptr(&entry.object) as usize,
+                hash: hash(key),
+                variant: if object.variant.0.any() { variant_number(object) } else { 0 },
+                hints_alone: entry.hints_alone,
+                bytes: object.head_bytes() + object.length,
+                blocks: entry.blocks,
+                readers: Arc::strong_count(&entry.object) - 1,
+                left,
+            }
+        };
+        self.entries.iter().flat_map(|(key, entries)| entries.iter().map(move |entry| one(key, entry))).collect()
+    }
+}
+
+/// A number that tells variants of one key apart.
+fn variant_number(object: &Object) -> u64 {
+    use std::hash::{BuildHasher as _, BuildHasherDefault};
+    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(object.variant)
+}

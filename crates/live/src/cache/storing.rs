@@ -1,0 +1,100 @@
+//! A response while it is stored: it holds blocks of its cache, and is found only once all of it is there. Dropped before, it
+//! leaves nothing. Must never hold more than the cache has given it.
+
+use super::{Cache, Entry, Object, Signature, blocks};
+use std::sync::Arc;
+
+/// Bytes of a piece of a body whose length is not known, or of a long one.
+const PIECE: usize = 16 * 1024;
+
+/// A response that is being stored.
+#[derive(Debug)]
+pub struct Storing {
+    cache: Arc<Cache>,
+    key: Box<[u8]>,
+    request: Signature,
+    /// `None`: it is in the cache.
+    object: Option<Object>,
+    /// The piece that is being filled.
+    piece: Vec<u8>,
+    /// Bytes of the body, where they are known.
+    length: Option<u64>,
+    /// Blocks that it holds.
+    blocks: u32,
+}
+
+impl Storing {
+    pub(super) fn new(
+        cache: Arc<Cache>,
+        key: Box<[u8]>,
+        request: Signature,
+        object: Object,
+        length: Option<u64>,
+    ) -> Self {
+        Self { cache, key, request, object: Some(object), piece: Vec::new(), length, blocks: 0 }
+    }
+
+    /// With so many blocks; `None`: there is no room.
+    pub(super) fn with_room(mut self, needed: u32) -> Option<Self> {
+        if !self.cache.reserve(needed) {
+            return None;
+        }
+        self.blocks = needed;
+        Some(self)
+    }
+
+    /// Adds payload. False: it is larger than it may be, or there is no more room; it is to be dropped.
+    pub fn push(&mut self, mut data: &[u8]) -> bool {
+        let (cache, expected) = (Arc::clone(&self.cache), self.length);
+        let Some(object) = &mut self.object else { return false };
+        object.length += data.len() as u64;
+        let bytes = object.head_bytes().saturating_add(object.length);
+        if bytes > cache.plan().largest || expected.is_some_and(|length| object.length > length) {
+            return false;
+        }
+        let needed = blocks(bytes);
+        if needed > self.blocks {
+            if !cache.reserve(needed - self.blocks) {
+                return false;
+            }
+            self.blocks = needed;
+        }
+        while !data.is_empty() {
+            if self.piece.capacity() == 0 {
+                let left = expected.map_or(PIECE, |length| usize::try_from(length).unwrap_or(PIECE).min(PIECE));
+                self.piece.reserve_exact(left.max(1));
+            }
+            let room = self.piece.capacity() - self.piece.len();
+            let (part, rest) = data.split_at(room.min(data.len()));
+            self.piece.extend_from_slice(part);
+            data = rest;
+            if self.piece.len() == self.piece.capacity() {
+                object.body.push(std::mem::take(&mut self.piece).into());
+            }
+        }
+        true
+    }
+
+    /// All of it has come: it is found from now on, unless bytes are missing.
+    pub fn finish(mut self) {
+        let Some(mut object) = self.object.take() else { return };
+        if self.length.is_some_and(|length| length != object.length) {
+            return;
+        }
+        if !self.piece.is_empty() {
+            object.body.push(std::mem::take(&mut self.piece).into());
+        }
+        let blocks = std::mem::take(&mut self.blocks);
+        let turn = self.cache.next_turn();
+        let entry = Entry { object: Arc::new(object), blocks, turn, hints_alone: false };
+        let freed = self.cache.shard(&self.key).insert(&self.key, entry);
+        self.cache.give_back(freed);
+    }
+}
+
+impl Drop for Storing {
+    fn drop(&mut self) {
+        self.cache.shard(&self.key).disclaim(&self.key, &self.request);
+        self.cache.give_back((self.blocks, 0));
+    }
+}

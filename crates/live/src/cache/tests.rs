@@ -1,0 +1,159 @@
+//! Caches from outside.
+
+use super::*;
+
+fn plan(blocks: u32) -> CachePlan {
+    CachePlan {
+        name: "c".into(),
+        blocks,
+        largest: u64::from(blocks) * BLOCK / 2,
+        age: 60,
+        varies: true,
+        variants: 2,
+        hints: EarlyHints::Off,
+        hint_blocks: 0,
+    }
+}
+
+fn cache(plan: CachePlan) -> Arc<Cache> {
+    Arc::new(Cache::new(plan, Key::new(7)))
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment::from_nanos(seconds * 1_000_000_000)
+}
+
+fn object(seconds: u64) -> Object {
+    let mut head = Head::new();
+    head.set_status(200, b"OK");
+    Object::new(head, Lifetime { stored: at(0), age: 0, left: Duration::from_secs(seconds) })
+}
+
+fn store(cache: &Arc<Cache>, key: &str, bytes: usize) -> bool {
+    let Some(mut storing) = cache.begin(key.as_bytes(), &Signature::default(), object(60), None) else { return false };
+    let fits = storing.push(&vec![b'x'; bytes]);
+    if fits {
+        storing.finish();
+    }
+    fits
+}
+
+fn hit(cache: &Cache, key: &str, seconds: u64) -> bool {
+    matches!(cache.look_up(key.as_bytes(), &Signature::default(), at(seconds)), Found::Hit(_))
+}
+
+#[test]
+fn whole_responses_are_found_and_no_others() {
+    let cache = cache(plan(64));
+    let mut storing = cache.begin(b"a", &Signature::default(), object(60), Some(5)).unwrap();
+    assert!(storing.push(b"hel") && !hit(&cache, "a", 0), "it is not whole");
+    assert!(cache.begin(b"a", &Signature::default(), object(60), Some(5)).is_none(), "one at a time");
+    drop(storing);
+    assert!(!hit(&cache, "a", 0) && cache.available() == 64);
+    let mut short = cache.begin(b"a", &Signature::default(), object(60), Some(5)).unwrap();
+    assert!(short.push(b"hel"));
+    short.finish();
+    assert!(!hit(&cache, "a", 0) && cache.available() == 64, "bytes are missing");
+    let mut long = cache.begin(b"a", &Signature::default(), object(60), Some(5)).unwrap();
+    assert!(!long.push(b"hello!"), "more than was announced");
+    drop(long);
+    let mut whole = cache.begin(b"a", &Signature::default(), object(60), Some(5)).unwrap();
+    assert!(whole.push(b"hel") && whole.push(b"lo"));
+    whole.finish();
+    let Found::Hit(found) = cache.look_up(b"a", &Signature::default(), at(7)) else { panic!("it is there") };
+    assert_eq!((found.body.concat(), found.age(at(7))), (b"hello".to_vec(), 7));
+    assert!(!hit(&cache, "b", 0) && hit(&cache, "a", 59) && !hit(&cache, "a", 60));
+    drop(found);
+    assert_eq!(cache.available(), 64, "what is over is removed");
+}
+
+#[test]
+fn what_was_not_used_for_the_longest_time_makes_room() {
+    let cache = cache(plan(64));
+    for key in ["a", "b", "c"] {
+        assert!(store(&cache, key, 20_000));
+    }
+    assert!(hit(&cache, "a", 1));
+    assert!(store(&cache, "d", 20_000));
+    assert_eq!(["a", "b", "c", "d"].map(|key| hit(&cache, key, 1)), [true, false, true, true]);
+    // What is being read stays, and counts.
+    let Found::Hit(read) = cache.look_up(b"c", &Signature::default(), at(1)) else { panic!("it is there") };
+    assert!(store(&cache, "e", 30_000) && store(&cache, "f", 30_000));
+    assert!(hit(&cache, "c", 1) && !hit(&cache, "a", 1));
+    drop(read);
+    assert!(!store(&cache, "g", 40_000), "more than a response may have");
+    cache.remove(b"c");
+    cache.remove(b"e");
+    cache.remove(b"f");
+    assert_eq!(cache.available(), 64);
+}
+
+#[test]
+fn variants_are_bounded_and_told_apart() {
+    let cache = cache(plan(64));
+    let from = |referer: u128| Signature { referer, ..Signature::default() };
+    for referer in 1..=3 {
+        let mut object = object(60);
+        object.variant = (Varies { referer: true, ..Varies::default() }, from(referer));
+        let storing = cache.begin(b"a", &from(referer), object, Some(0));
+        assert_eq!(storing.is_some(), referer < 3);
+        storing.into_iter().for_each(Storing::finish);
+    }
+    let found = |referer| matches!(cache.look_up(b"a", &from(referer), at(1)), Found::Hit(_));
+    assert_eq!([1, 2, 3, 0].map(found), [true, true, false, false]);
+}
+
+#[test]
+fn codings_are_accepted_as_rfc_9110_says() {
+    let head = |name: &[u8], values: &[&str]| {
+        let mut head = Head::new();
+        values.iter().for_each(|value| head.append(name, value.as_bytes()));
+        head
+    };
+    let rows: &[(&[&str], &str, bool)] = &[
+        (&[], "gzip", true),
+        (&[""], "gzip", false),
+        (&[""], "", true),
+        (&["gzip"], "gzip", true),
+        (&["GZIP"], "gzip", true),
+        (&["first", "gzip"], "gzip", true),
+        (&["gzip;q=0.8"], "gzip", true),
+        (&["deflate, gzip;q=0"], "gzip", false),
+        (&["gzip"], "", true),
+        (&["deflate, identity;q=0"], "", false),
+        (&["*"], "br", true),
+        (&["gzip;q=0, *"], "br", true),
+        (&["gzip;q=0, *"], "gzip", false),
+        (&["deflate, *;q=0"], "br", false),
+        (&["deflate, *;q=0"], "", false),
+        (&["gzip, deflate"], "deflate, gzip", true),
+        (&["gzip"], "deflate, gzip", false),
+    ];
+    for (accepted, coding, expected) in rows {
+        let request = Codings::of_request(&head(b"accept-encoding", accepted)).unwrap();
+        let codings: &[&str] = if coding.is_empty() { &[] } else { &[coding] };
+        let response = Codings::of_response(&head(b"content-encoding", codings)).unwrap();
+        assert_eq!(response.are_among(request), *expected, "{coding} for {accepted:?}");
+    }
+    assert_eq!(Codings::of_response(&head(b"content-encoding", &["unknown"])), None);
+    let many = (0..17).map(|at| format!("a{at}")).collect::<Vec<_>>().join(",");
+    assert_eq!(Codings::of_request(&head(b"accept-encoding", &[&many])), None);
+}
+
+#[test]
+fn hints_outlive_responses_within_their_share() {
+    let cache = cache(CachePlan { hints: EarlyHints::On, hint_blocks: 2, ..plan(64) });
+    for key in ["a", "b", "c", "d", "e"] {
+        let mut object = object(60);
+        object.hints.push(Box::from(&b"</a>; rel=preload"[..]));
+        let mut storing = cache.begin(key.as_bytes(), &Signature::default(), object, None).unwrap();
+        assert!(storing.push(&[b'x'; 30_000]));
+        storing.finish();
+    }
+    let found = |key: &str| match cache.look_up(key.as_bytes(), &Signature::default(), at(1)) {
+        Found::Hit(_) => "response",
+        Found::Hints(_) => "hints",
+        Found::Nothing => "nothing",
+    };
+    assert_eq!(["a", "b", "c", "d", "e"].map(found), ["nothing", "hints", "hints", "response", "response"]);
+}

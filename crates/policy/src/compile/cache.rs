@@ -1,0 +1,23 @@
+//! Caches: sizes become blocks. Must never hold an object.
+
+use config::spec::CacheSpec;
+use live::cache::CachePlan;
+
+/// Blocks of a kilobyte in a megabyte.
+const BLOCKS: u32 = 1_024;
+
+/// What a section asks for.
+pub(super) fn plan(written: &CacheSpec) -> CachePlan {
+    let blocks = written.megabytes.saturating_mul(BLOCKS);
+    let bytes = u64::from(blocks) * 1_024;
+    CachePlan {
+        name: written.name.as_str().into(),
+        blocks,
+        largest: if written.largest > 0 { u64::from(written.largest) } else { bytes / 256 },
+        age: written.age,
+        varies: written.varies,
+        variants: written.variants,
+        hints: written.hints,
+        hint_blocks: u32::try_from(u64::from(blocks) * u64::from(written.ratio) / 100).unwrap_or(u32::MAX),
+    }
+}

@@ -1,0 +1,26 @@
+//! `cache-use` and `cache-store`: requests that a cache may answer, and responses that it may store. Must never judge a message.
+
+use super::{Action, Row, row};
+use crate::rule::parse::{Parsing, RuleError, Words};
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[row("cache-store", store), row("cache-use", answer)];
+
+/// The cache that the next word names; one that is not there was told of where filters are looked at.
+fn cache(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
+    let name = words.expect("expects a cache name.")?;
+    Ok(parsing.names.cache(&name.text).unwrap_or(usize::MAX))
+}
+
+fn answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let cache = cache(words, parsing)?;
+    let hints = words.peek_text() != "no-early-hints";
+    if !hints {
+        words.take();
+    }
+    Ok(Action::UseCache { cache, hints })
+}
+
+fn store(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    Ok(Action::StoreInCache(cache(words, parsing)?))
+}

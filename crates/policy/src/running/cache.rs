@@ -1,0 +1,41 @@
+//! Fetches of what a cache has done for an answer (section 7.3.6). Must never look into a cache.
+
+use crate::program::Lent;
+use expression::fetch::Fetch;
+use expression::sample::{Context, Places, Type, Value};
+use expression::{Arguments, Signature};
+
+/// HAProxy's word for what is needed where these stand.
+const ANSWER: &str = "HTTP response";
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[
+    Fetch::new(
+        "res.cache_hit",
+        Signature::NONE,
+        Type::Bool,
+        Places::SERVER_LAYER5,
+        "Whether the answer comes from a cache.",
+        is_hit,
+    )
+    .needing(ANSWER),
+    Fetch::new(
+        "res.cache_name",
+        Signature::NONE,
+        Type::Str,
+        Places::SERVER_LAYER5,
+        "The name of the cache that the answer comes from; empty: it comes from none.",
+        name,
+    )
+    .needing(ANSWER),
+];
+
+fn is_hit<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    Some(Value::Bool(context.transaction.cache.is_some()))
+}
+
+fn name<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    let program = context.program();
+    let cache = context.transaction.cache.and_then(|index| program?.caches.get(index));
+    Some(Value::Str(cache.map_or(b"", |cache| cache.name.as_bytes())))
+}
