@@ -152,7 +152,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 if let Some(fault) = fault {
                     capturing::request(session, fault, client.conn.received());
                 }
-                Poll::Ready(refuse(session, &state, status))
+                Poll::Ready(refuse(session, state, status))
             }
             Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
             Poll::Ready(h1::Received::Closed)
