@@ -6,6 +6,7 @@ mod http_client;
 mod jobs;
 mod lent;
 mod machine;
+mod maps;
 mod methods;
 mod names;
 mod prelude;
@@ -113,6 +114,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
     let make = |number: usize, sharers: u32| {
         let machine = Machine::new(spec, number, Limits::new(spec, sharers), memory)?;
         task::open(&machine)?;
+        machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?))?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =
@@ -153,6 +155,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
             }
         }
     }
+    services.registry_mut().maps = maps::named();
     scripts.machines = machines;
     scripts
 }

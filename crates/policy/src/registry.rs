@@ -15,12 +15,19 @@ pub struct Registry {
     /// The fetches and converters that expressions may name, those that are built in with them.
     pub vocabulary: Vocabulary,
     actions: Registered<RegisteredAction>,
+    /// Maps that scripts look up in, each as the converter that does it: `map_str(file)`.
+    pub maps: Vec<Box<str>>,
 }
 
 impl Registry {
     /// Nothing beside these tables.
     pub(crate) const fn new(tables: &'static Tables) -> Self {
-        Self { services: Services::none(), vocabulary: Vocabulary::new(tables), actions: Registered::none() }
+        Self {
+            services: Services::none(),
+            vocabulary: Vocabulary::new(tables),
+            actions: Registered::none(),
+            maps: Vec::new(),
+        }
     }
 
     /// Registers an action. Its name contains a dot: the others are the configuration language's own.

@@ -54,6 +54,7 @@ mod retry_on;
 mod reuse;
 mod reversing;
 mod runtime;
+mod scripts;
 mod secure;
 mod services;
 mod several;

@@ -63,6 +63,7 @@ pub struct Worlds {
     change: Option<fn(&mut Program)>,
     tell: Option<fn(&[u8])>,
     services: Vec<(&'static str, bool, Factory)>,
+    script: Option<fn(&mut Services)>,
     records: bool,
 }
 
@@ -95,6 +96,7 @@ pub fn config(sections: &str) -> Worlds {
         change: None,
         tell: None,
         services: Vec::new(),
+        script: None,
         records: false,
     }
 }
@@ -148,8 +150,17 @@ impl Worlds {
         self
     }
 
+    /// What a script registers.
+    pub fn scripted(mut self, script: fn(&mut Services)) -> Worlds {
+        self.script = Some(script);
+        self
+    }
+
     fn services(&self) -> Services {
         let mut services = control::services::built_in();
+        if let Some(script) = self.script {
+            script(&mut services);
+        }
         for (name, ruled, factory) in &self.services {
             services.register(name, *ruled, Arc::clone(factory));
         }

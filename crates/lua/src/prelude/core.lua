@@ -358,7 +358,22 @@ for _, name in ipairs({
 }) do
     core[name] = unsupported("core." .. name)
 end
-Map = { new = unsupported("Map.new") }
+local map_class = class("Map", {
+    lookup = function(self, text) return (native.map_find(self.number, given(text, 2, "lookup", "string"))) end,
+    slookup = function(self, text) return native.map_find(self.number, given(text, 2, "slookup", "string")) or "" end,
+})
+Map = {
+    new = function(name, method)
+        name = given(name, 1, "new", "string")
+        if native.serving() then fail("'new': not available outside of the body of a script") end
+        local number = native.map(name, method == nil and 2 or given(method, 2, "new", "integer"))
+        if not number then fail("'new': unknown method of a map") end
+        return setmetatable({ number = number }, map_class)
+    end,
+}
+for index, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg" }) do
+    Map[name], Map["_" .. name] = index - 1, index - 1
+end
 CertCache = { set = unsupported("CertCache.set") }
 ACME = { challenge_ready = unsupported("ACME.challenge_ready") }
 

@@ -26,6 +26,7 @@ mod places;
 mod resolvers;
 mod reverse;
 mod rules;
+mod script_maps;
 mod stats_page;
 mod stick;
 mod table;
@@ -210,6 +211,7 @@ pub fn compile(
     }
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
+    let script_maps = compiler.script_maps(spec);
     compiler.leftovers(spec);
     let traces = compiler.traces(spec);
     let tls = compiler.tls_parts();
@@ -238,6 +240,7 @@ pub fn compile(
         lists,
         keys,
         registry: Registry::clone(&shared.registry),
+        script_maps,
         wanted: Arc::clone(&shared.wanted),
         // Traces may be sent to both at any time.
         event_descriptors: [1, 2].into(),

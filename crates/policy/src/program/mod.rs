@@ -68,6 +68,7 @@ pub use userlist::{Password, User, Userlist};
 use crate::registry::Registry;
 use ::tls::details::Wanted;
 use base::AppendOnlyVec;
+use expression::Conversion;
 use expression::key::Keys;
 use expression::pattern::Lists;
 use expression::variable::{Known, Stored, Variable};
@@ -124,6 +125,8 @@ pub struct Program {
     pub keys: Keys,
     /// The rows and services that it was compiled with: what the runtime API adds may name them.
     pub registry: Registry,
+    /// The maps of [`Registry::maps`], in their order.
+    pub script_maps: Box<[Conversion]>,
     /// Descriptors that `debug` writes to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
     /// Lines of `traces` sections: the words after `trace`.

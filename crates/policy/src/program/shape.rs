@@ -22,7 +22,7 @@ impl Program {
         let field = difference!(Program, self, next,
             kept: [caches, rings, log_forwards, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, tables, spare_logs],
-            free: [traces, global, proxies, servers, acme, ocsp, http_client, userlists, names, files, lists, keys, registry, wanted,
+            free: [traces, global, proxies, servers, acme, ocsp, http_client, userlists, names, files, lists, keys, registry, script_maps, wanted,
                    tls]);
         // Rows are the program's own; services are the process's, by number.
         let services = || (self.registry.services != next.registry.services).then_some("services");

@@ -10,6 +10,10 @@ end)
 core.register_fetches("fail", function(txn) error("boom") end)
 core.register_fetches("spin", function(txn) while true do pcall(function() while true do end end) end end)
 core.register_fetches("eat", function(txn) local t = {} while true do t[#t + 1] = ("x"):rep(100000) .. #t end end)
+local map, networks = Map.new("MAP", Map._str), Map.new("NETWORKS", Map._ip)
+core.register_fetches("mapped", function(txn)
+    return map:lookup("a") .. map:slookup("b") .. tostring(map:lookup("b")) .. networks:lookup("10.1.2.3")
+end)
 core.register_converters("twice", function(text, by) return text .. (by or "") .. text end)
 core.register_action("mark", {"http-req", "http-res"}, function(txn, name, value)
     if txn.f:res_ver() == nil then
@@ -63,6 +67,7 @@ end)
 "#;
 
 const RULES: &str = "http-request return status 200 content-type t/t lf-string %[lua.tell(a,b)] if { path /tell }
+ http-request return status 200 content-type t/t lf-string %[lua.mapped] if { path /mapped }
  http-request return status 200 content-type t/t lf-string \"%[path,lua.twice(-)]\" if { path /twice }
  http-request return status 200 content-type t/t lf-string \"<%[lua.fail]>\" if { path /fail }
  http-request return status 200 content-type t/t lf-string \"<%[lua.spin]>\" if { path /spin }
@@ -77,7 +82,9 @@ const RULES: &str = "http-request return status 200 content-type t/t lf-string %
  http-request use-service lua.echo";
 
 fn configuration(folder: &Folder, (keyword, limits): (&str, &str), rules: &str) -> String {
-    let script = folder.write("s.lua", SCRIPT);
+    let map = folder.write("a.map", "a one\n");
+    let networks = folder.write("networks.map", "10.0.0.0/8 ten\n");
+    let script = folder.write("s.lua", &SCRIPT.replace("MAP", &map).replace("NETWORKS", &networks));
     let socket = folder.path("socket").display().to_string();
     let text = format!(
         "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n{limits} {keyword} {script}\n{DEFAULTS}frontend f\n \
@@ -96,6 +103,7 @@ fn what_scripts_register_serves_requests() {
         let mut stream = connect_unix(&folder.path("socket"));
         let rows = [
             ("GET /tell", "", 200, "ab/tell/in/C"),
+            ("GET /mapped", "", 200, "onenilten"),
             ("GET /twice", "", 200, "/twice-/twice"),
             ("GET /fail", "", 200, "<>"),
             ("GET /mark", "", 200, "a b"),

@@ -1,0 +1,142 @@
+//! Actions of scripts: they wait on their stream's task, and say what becomes of its message.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, TCP_REQUEST_CONTENT};
+use engine::script::{Action, StreamAccess, Verdict};
+use engine::service::registry::Services;
+use policy::rule::{Change, RegisteredAction, ScriptCall, Wait};
+use testkit::{Peer, Service, Stopwatch};
+
+use crate::messages::*;
+use crate::world::*;
+
+/// Waits so many milliseconds, marks the message, and ends with a verdict: `script.wait <milliseconds> <verdict>`.
+struct Waiting {
+    arguments: Arc<[Box<str>]>,
+    sleep: Option<Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+impl Action for Waiting {
+    fn poll(&mut self, cx: &mut Context<'_>, stream: &StreamAccess<'_>) -> Poll<Verdict> {
+        let period: u64 = self.arguments[0].parse().unwrap();
+        if period > 0 {
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(rt::sleep(Duration::from_millis(period))));
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        let sees = stream.lend(|context| context.response.is_some()).unwrap();
+        for of_request in [true, false] {
+            let done = stream.change(of_request, &Change::Set(b"x-script", if sees { b"answer" } else { b"request" }));
+            assert!(done.is_none_or(|done| done.is_ok()));
+        }
+        Poll::Ready(match &*self.arguments[1] {
+            "stop" => Verdict::Stop,
+            "deny" => Verdict::Deny,
+            "invalid" => Verdict::Invalid,
+            "fail" => Verdict::Fail,
+            "abort" => Verdict::Abort,
+            "reply" => Verdict::Reply(418, b"HTTP/1.1 418 tea\r\ncontent-length: 0\r\n\r\n".to_vec()),
+            _ => Verdict::Continue,
+        })
+    }
+}
+
+fn script(services: &mut Services) {
+    let number = services.add_action(Arc::new(|arguments| Box::new(Waiting { arguments, sleep: None })));
+    let sets = HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT;
+    let row = RegisteredAction::new("script.wait", sets, move |words, _| {
+        let mut arguments = Vec::<Box<str>>::new();
+        for _ in 0..2 {
+            arguments.push(words.expect("expects two arguments")?.text.as_str().into());
+        }
+        let arguments = arguments.into();
+        Ok(policy::rule::Action::Wait(Wait::Script(ScriptCall { number, arguments })))
+    });
+    services.registry_mut().add_action(row).unwrap();
+}
+
+#[test]
+fn a_request_waits_for_a_script_and_ends_as_it_says() {
+    let rows = [
+        ("continue", "HTTP/1.1 200 OK\r\nx: request\r\ncontent-length: 0\r\n\r\n".to_owned(), "200", "LR"),
+        ("deny", page(403), "403", "PR"),
+        ("fail", page(500), "500", "PR"),
+        ("reply", "HTTP/1.1 418 tea\r\ncontent-length: 0\r\n\r\n".to_owned(), "418", "LR"),
+    ];
+    for (verdict, answer, status, letters) in rows {
+        let rules = format!(
+            "http-request script.wait 20 {verdict}\n http-request return status 200 hdr x %[req.hdr(x-script)]"
+        );
+        listen(&rules).scripted(script).run(move |world| {
+            let answer = answer.clone();
+            async move {
+                let watch = Stopwatch::start();
+                let mut client = Peer::connect(WEIR).await;
+                client.send(GET).await;
+                client.expect(answer).await;
+                watch.took(20);
+                let line =
+                    format!(r#"l l/<NOSRV> #/-1/-1/-1/# {status} # - - {letters}-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#);
+                world.expect_log(&[&line]).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn a_script_that_aborts_closes_and_one_that_stops_skips_the_rest() {
+    listen("http-request script.wait 0 abort").scripted(script).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        client.expect_end().await;
+        world.forget_log();
+    });
+    let rules = "http-request script.wait 5 stop\n http-request deny\n redirect location /%[req.hdr(x-script)]";
+    listen(rules).scripted(script).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let head = client.receive_head().await.unwrap();
+        assert!(head.contains("location: /request\r\n"), "{head}");
+        world.forget_log();
+    });
+}
+
+#[test]
+fn answers_wait_for_scripts_and_are_changed() {
+    let rules =
+        "http-response script.wait 30 continue\n http-after-response script.wait 0 continue\n server s1 10.0.1.1:80";
+    listen(rules).scripted(script).run(|world| async move {
+        let mut servers = Service::at(S1);
+        let watch = Stopwatch::start();
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = servers.accept().await;
+        server.expect(GET_AT_SERVER).await;
+        server.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-script: answer\r\n\r\n").await;
+        watch.took(30);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn the_first_bytes_of_a_session_wait_for_scripts() {
+    for (verdict, passes) in [("continue", true), ("stop", true), ("deny", false)] {
+        let rules = format!("tcp-request content script.wait 10 {verdict}\n http-request return status 200");
+        listen(&rules).scripted(script).run(move |world| async move {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            if passes {
+                client.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+            } else {
+                client.expect_end().await;
+            }
+            world.forget_log();
+        });
+    }
+}
