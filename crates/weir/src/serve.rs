@@ -104,11 +104,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     }
     let shared = Arc::new(shared);
     know_sockets(&shared, &sockets, &runtime, &peers);
-    let mut scripts = service.scripts;
-    scripts.initialize(&shared).map_err(|why| {
-        messages.alert(&why);
-        Refused
-    })?;
+    let scripts = initialize(service.scripts, &shared, messages)?;
     if service.succeeds {
         shared.exchange.expect_predecessor();
     }
@@ -123,7 +119,6 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let start = Start { sockets: Mutex::new(Some((workers, sockets.into()))), first, relays, peers };
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), service.ends_gently));
     let of_workers = Arc::clone(&life);
-    let scripts = Arc::new(scripts);
     let main: rt::Main = Arc::new(move |worker| {
         let sockets = start.sockets();
         let (runtime, starter, master) =
@@ -174,6 +169,15 @@ fn runtime_config(program: &Program, machine: Machine, workers: usize) -> rt::Co
     };
     machine.apply(&mut config);
     config
+}
+
+/// Has scripts see the process before it serves.
+fn initialize(mut scripts: Scripts, process: &Arc<Process>, messages: &mut Messages) -> Result<Arc<Scripts>, Refused> {
+    scripts.initialize(process).map_err(|why| {
+        messages.alert(&why);
+        Refused
+    })?;
+    Ok(Arc::new(scripts))
 }
 
 /// Opens what takes lines of the log.

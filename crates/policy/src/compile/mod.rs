@@ -211,9 +211,8 @@ pub fn compile(
     }
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
-    let script_maps = compiler.script_maps(spec);
+    let (script_maps, traces) = (compiler.script_maps(spec), compiler.traces(spec));
     compiler.leftovers(spec);
-    let traces = compiler.traces(spec);
     let tls = compiler.tls_parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
