@@ -243,10 +243,11 @@ async fn choose_backend<'s>(
     }
     metrics::backend(&session.worker, backend);
     filter::choose(session, state, backend);
-    if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
-        if let Passed::Served(service) = inspect(session, client, state, backend).await? {
-            return Err(served(session, client, state, &service).await);
-        }
+    if backend.index != frontend.index
+        && !backend.rules.request_content.is_empty()
+        && let Passed::Served(service) = inspect(session, client, state, backend).await?
+    {
+        return Err(served(session, client, state, &service).await);
     }
     Ok(Some(backend))
 }
