@@ -20,7 +20,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("ENGINE", false),
     ("EPOLL", true),
     ("EVPORTS", false),
-    ("FCGI", false),
+    ("FCGI", true),
     ("GETADDRINFO", true),
     ("H2", false),
     ("HAVE_TCP_MD5SIG", true),

@@ -11,6 +11,7 @@ use tls::HandshakeInfo;
 use wire::h1::{self, Edits, Overflow};
 use wire::http::Head;
 
+use crate::fcgi;
 use crate::h2;
 use crate::transport::Transport;
 
@@ -20,6 +21,8 @@ pub enum Carrier {
     Own(Transport),
     /// A request of HTTP/2.
     H2(Box<h2::Request>),
+    /// A connection of FastCGI: one request after the other.
+    Fcgi(Box<fcgi::Connection>),
 }
 
 /// How the head of a request is written for a server.
@@ -29,6 +32,8 @@ pub enum RequestFormat {
     H1,
     /// As frames of a stream that has no number yet (RFC 9113).
     H2,
+    /// As records with parameters, which somebody else makes of the head (FastCGI).
+    Fcgi,
 }
 
 impl RequestFormat {
@@ -45,29 +50,32 @@ impl RequestFormat {
         match self {
             Self::H1 => h1::encode_request(head, edits, out),
             Self::H2 => wire::h2::encode_request(0, head, edits, out),
+            // What is to be said there is not in the head.
+            Self::Fcgi => Err(Overflow),
         }
     }
 }
 
 /// Matches on the variants.
 macro_rules! on {
-    ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr) => {
+    ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr, $fcgi:ident => $records:expr) => {
         match $carrier {
             Self::Own($own) => $alone,
             Self::H2($stream) => $several,
+            Self::Fcgi($fcgi) => $records,
         }
     };
 }
 
 impl Carrier {
-    /// The connection, where it is the request's own: for TCP mode and tunnels.
+    /// The connection, where bytes of the request's own go over it: for TCP mode and tunnels.
     pub fn transport(&mut self) -> Option<&mut Transport> {
-        on!(self, own => Some(own), _stream => None)
+        on!(self, own => Some(own), _stream => None, _fcgi => None)
     }
 
-    /// The connection, where it is the request's own.
+    /// The connection, where it is the request's own, and no request is under way on it.
     pub fn into_transport(self) -> Option<Transport> {
-        on!(self, own => Some(own), _stream => None)
+        on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_transport())
     }
 
     /// How heads of requests are written.
@@ -75,25 +83,26 @@ impl Carrier {
         match self {
             Self::Own(_) => RequestFormat::H1,
             Self::H2(_) => RequestFormat::H2,
+            Self::Fcgi(_) => RequestFormat::Fcgi,
         }
     }
 
     /// The connection of several requests that it is a share of.
     pub fn shared(&self) -> Option<&h2::Requests> {
         match self {
-            Self::Own(_) => None,
+            Self::Own(_) | Self::Fcgi(_) => None,
             Self::H2(request) => Some(request.requests()),
         }
     }
 
     /// What the handshake of the connection has found.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
-        on!(self, own => own.handshake_info(), stream => stream.about().tls.as_ref())
+        on!(self, own => own.handshake_info(), stream => stream.about().tls.as_ref(), fcgi => fcgi.transport().handshake_info())
     }
 
     /// Queries about the socket of the connection, for as long as that exists.
     pub fn socket(&self) -> SocketQuery {
-        on!(self, own => own.socket(), stream => stream.about().socket)
+        on!(self, own => own.socket(), stream => stream.about().socket, fcgi => fcgi.transport().socket())
     }
 
     /// The address of this end of the connection. A system call.
@@ -101,22 +110,46 @@ impl Carrier {
     /// # Errors
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
-        on!(self, own => own.local_address(), stream => stream.about().socket.local_address())
+        on!(self, own => own.local_address(), stream => stream.about().socket.local_address(), fcgi => fcgi.transport().local_address())
     }
 
     /// The number of its descriptor, where it is the request's own.
     pub fn descriptor(&self) -> Option<i32> {
-        on!(self, own => Some(own.number()), _stream => None)
+        on!(self, own => Some(own.number()), _stream => None, fcgi => Some(fcgi.transport().number()))
     }
 
     /// Closing the connection resets it, where it is the request's own.
     pub fn set_linger_zero(&mut self) {
-        on!(self, own => drop(own.set_linger_zero()), _stream => {});
+        on!(self, own => drop(own.set_linger_zero()), _stream => {}, fcgi => drop(fcgi.transport_mut().set_linger_zero()));
     }
 
     /// Has it carry another request, where the last one was answered whole. False: nothing but its end is to be expected.
     pub fn renew(&mut self) -> bool {
-        on!(self, own => own.is_clean(), stream => stream.renew())
+        on!(self, own => own.is_clean(), stream => stream.renew(), fcgi => fcgi.renew())
+    }
+
+    /// Whether its protocol lets another request follow the one that was answered. Waits for nothing.
+    pub fn may_follow(&mut self) -> bool {
+        on!(self, _own => true, _stream => true, fcgi => fcgi.is_at_rest())
+    }
+
+    /// The request is given up before its answer has ended.
+    pub fn abort(&mut self) {
+        on!(self, _own => {}, _stream => {}, fcgi => fcgi.abort());
+    }
+
+    /// Messages of standard error that a FastCGI application has written.
+    pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
+        on!(self, _own => Vec::new(), _stream => Vec::new(), fcgi => fcgi.take_errors())
+    }
+
+    /// Speaks FastCGI from here on, over a connection that is the request's own. `fresh`: it was just opened.
+    pub fn into_fcgi(self, options: fcgi::Options, fresh: bool) -> Self {
+        match self {
+            Self::Own(transport) if fresh => Self::Fcgi(Box::new(fcgi::Connection::new(transport, options))),
+            Self::Own(transport) => Self::Fcgi(Box::new(fcgi::Connection::resume(transport, options))),
+            other => other,
+        }
     }
 
     /// Ready when something happens on it that a carrier which nobody uses is not to show.
@@ -124,6 +157,6 @@ impl Carrier {
         on!(self, own => own.poll_readable(cx), stream => {
             let _ = cx;
             if stream.requests().is_closing() { Poll::Ready(()) } else { Poll::Pending }
-        })
+        }, fcgi => fcgi.transport_mut().poll_readable(cx))
     }
 }

@@ -107,6 +107,14 @@ impl Downstream {
         on!(self, either => either.has_received())
     }
 
+    /// Whether nothing is left to be read of a request whose end is told apart from its payload.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(stream) => stream.has_ended(),
+        }
+    }
+
     /// Takes what was read and not used.
     pub fn take_received(&mut self) -> Buffer {
         on!(self, either => either.take_received())

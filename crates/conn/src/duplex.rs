@@ -162,6 +162,8 @@ impl Duplex {
             (Downstream::H2(client), Carrier::H2(server)) => {
                 self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
             }
+            // No answer of an application opens a tunnel.
+            (_, Carrier::Fcgi(_)) => Err((Side::Server, FlowError::Truncated)),
         }
     }
 

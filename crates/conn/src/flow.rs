@@ -268,6 +268,13 @@ impl Flow {
         matches!(self.source, Source::Ended)
     }
 
+    /// Bytes of the body, where all of it is here and nothing went out. `ended`: nothing is left to be read of its source.
+    pub fn whole_length(&self, ended: bool) -> Option<u64> {
+        let waits = self.body.len() + self.tail.len();
+        let whole = self.no_more_comes() || ended && self.filter_stage.is_none();
+        (whole && self.splicing.is_empty()).then_some(waits as u64)
+    }
+
     /// True when nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
         let spliced = self.splicing.is_empty() && !self.splicing.open;

@@ -9,6 +9,7 @@ pub mod dial;
 pub mod downstream;
 pub mod duplex;
 pub mod exchange;
+pub mod fcgi;
 pub mod flow;
 pub mod found;
 pub mod glitches;

@@ -10,6 +10,7 @@ use tls::HandshakeInfo;
 use wire::http::Fields;
 
 use crate::carrier::Carrier;
+use crate::fcgi;
 use crate::flow::{ByteSink, ByteSource};
 use crate::h2;
 use crate::service::{Payload, Service};
@@ -21,6 +22,8 @@ pub enum Upstream<'a> {
     H1(&'a mut Transport),
     /// A server over HTTP/2.
     H2(&'a mut h2::Request),
+    /// A FastCGI application.
+    Fcgi(&'a mut fcgi::Connection),
     /// A service of this process.
     Service(&'a mut dyn Service),
 }
@@ -31,6 +34,7 @@ impl<'a> Upstream<'a> {
         match carrier {
             Carrier::Own(transport) => Self::H1(transport),
             Carrier::H2(request) => Self::H2(request),
+            Carrier::Fcgi(connection) => Self::Fcgi(connection),
         }
     }
 
@@ -52,6 +56,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(transport) => transport.poll_read(cx, buffer),
             Self::H2(request) => request.poll_read(cx, buffer),
+            Self::Fcgi(connection) => connection.poll_read(cx, buffer),
             Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
         }
     }
@@ -66,6 +71,7 @@ impl<'a> Upstream<'a> {
             let written = match self {
                 Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, &mut body, false),
                 Self::H2(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
+                Self::Fcgi(connection) => ByteSink::poll_write(&mut **connection, cx, head, &mut body, false),
                 Self::Service(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
             };
             std::task::ready!(written)?;
@@ -76,14 +82,26 @@ impl<'a> Upstream<'a> {
 
     /// Whether the server has said that it has not begun with the request: it can be sent again, whatever it asks for.
     pub fn is_refused(&self) -> bool {
-        matches!(self, Self::H2(request) if request.is_refused())
+        match self {
+            Self::H2(request) => request.is_refused(),
+            Self::Fcgi(connection) => connection.is_refused(),
+            Self::H1(_) | Self::Service(_) => false,
+        }
     }
 
     /// The connection of several requests that carries this one.
     pub fn shared(&self) -> Option<&h2::Requests> {
         match self {
             Self::H2(request) => Some(request.requests()),
-            Self::H1(_) | Self::Service(_) => None,
+            Self::H1(_) | Self::Fcgi(_) | Self::Service(_) => None,
+        }
+    }
+
+    /// Messages of standard error that a FastCGI application has written.
+    pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Fcgi(connection) => connection.take_errors(),
+            Self::H1(_) | Self::H2(_) | Self::Service(_) => Vec::new(),
         }
     }
 
@@ -91,6 +109,7 @@ impl<'a> Upstream<'a> {
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {
             Self::H1(transport) => transport.handshake_info(),
+            Self::Fcgi(connection) => connection.transport().handshake_info(),
             Self::H2(_) | Self::Service(_) => None,
         }
     }
@@ -112,6 +131,8 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(_) => {}
             Self::H2(request) => request.complete(trailers),
+            // CGI knows no trailers.
+            Self::Fcgi(connection) => connection.finish_request(),
             Self::Service(service) => service.end_request(),
         }
     }

@@ -7,6 +7,7 @@ pub mod client_hello;
 pub mod client_ip;
 pub mod date;
 pub mod dns;
+pub mod fcgi;
 pub mod grpc_web;
 pub mod h1;
 pub mod h2;

@@ -31,6 +31,8 @@ pub enum FilterSpec {
         /// It has a line of its own; else a rule with the cache implies it.
         explicit: bool,
     },
+    /// `filter fcgi-app`: the place of [`super::ProxySpec::fcgi_app`] among the filters.
+    FcgiApp,
     /// `filter comp-req` and `filter comp-res`.
     Compression {
         /// It compresses requests; else responses.
@@ -49,6 +51,7 @@ impl FilterSpec {
             Self::Trace(_) => "trace",
             Self::GrpcWeb => "grpc-web",
             Self::Cache { .. } => "cache",
+            Self::FcgiApp => "fcgi-app",
             Self::Compression { upload: true, .. } => "comp-req",
             Self::Compression { upload: false, .. } => "comp-res",
         }

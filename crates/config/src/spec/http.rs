@@ -77,7 +77,7 @@ pub struct HttpSpec {
     /// `http-send-name-header`.
     pub send_name_header: Option<String>,
     /// `option http-restrict-req-hdr-names`.
-    pub restrict_names: RestrictNames,
+    pub restrict_names: Option<RestrictNames>,
     /// `option http-buffer-request`.
     pub buffer_request: bool,
     /// `option http-drop-request-trailers`.

@@ -13,6 +13,8 @@ pub enum MuxProtocol {
     Http1,
     /// `h2`.
     Http2,
+    /// `fcgi`: with servers alone.
+    Fcgi,
 }
 
 impl MuxProtocol {
@@ -22,6 +24,7 @@ impl MuxProtocol {
             Self::None => "none",
             Self::Http1 => "h1",
             Self::Http2 => "h2",
+            Self::Fcgi => "fcgi",
         }
     }
 }

@@ -11,6 +11,7 @@ mod check;
 mod compression;
 mod connecting;
 mod defaults;
+mod fcgi;
 mod filter;
 mod global;
 mod http;
@@ -59,6 +60,7 @@ pub use connecting::{
     SourceSpec,
 };
 pub use defaults::DefaultsSpec;
+pub use fcgi::{FcgiAppSpec, FcgiRuleSpec};
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
 pub use global::{
     GlitchTuneSpec, GlobalSpec, Http2ErrorsSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, StreamsLoadSpec, TuneSpec,
@@ -130,6 +132,8 @@ pub struct SectionsSpec {
     pub crt_stores: Vec<CrtStoreSpec>,
     /// `acme`.
     pub acme: Vec<AcmeSpec>,
+    /// `fcgi-app`.
+    pub fcgi_apps: Vec<FcgiAppSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `log-profile`.

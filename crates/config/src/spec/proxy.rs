@@ -204,6 +204,8 @@ pub struct ProxySpec {
     pub rules: RulesSpec,
     /// `filter` and `filter-sequence`.
     pub filters: FiltersSpec,
+    /// `use-fcgi-app`, or the `fcgi-app` of a `filter` line.
+    pub fcgi_app: Option<Spanned<String>>,
     /// `compression …`.
     pub compression: CompressionSpec,
     /// What is kept for the log.

@@ -6,7 +6,7 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     CompressionSpec, ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec,
-    GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
+    FcgiAppSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
     HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
     LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec,
     PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec,
@@ -74,7 +74,9 @@ pub fn spec(spec: &Spec) -> String {
         caches,
         crt_stores,
         acme,
+        fcgi_apps,
     } = &spec.sections;
+    fcgi_apps.iter().for_each(|one| fcgi_app(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
@@ -119,6 +121,22 @@ pub fn spec(spec: &Spec) -> String {
     }
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
+}
+
+fn fcgi_app(app: &FcgiAppSpec, out: &mut String) {
+    let FcgiAppSpec { span, name, docroot, index, path_info, acls, rules, logs_globally, logs, keep_conn, get_values } =
+        app;
+    let _ = write!(out, "fcgi-app {} @{}", name.value, span.line);
+    field(out, "docroot", docroot, &None);
+    field(out, "index", index, &None);
+    field(out, "path_info", &path_info.as_ref().map(|text| &text.value), &None);
+    field(out, "acls", &acls.iter().map(words).collect::<Vec<_>>(), &Vec::new());
+    field(out, "rules", &rules.iter().map(|rule| (rule.sets, words(&rule.line))).collect::<Vec<_>>(), &Vec::new());
+    field(out, "logs_globally", logs_globally, &false);
+    field(out, "keep_conn", keep_conn, &true);
+    field(out, "get_values", get_values, &false);
+    out.push('\n');
+    logs.iter().for_each(|one| log(one, out));
 }
 
 fn peers(section: &PeersSpec, out: &mut String) {
@@ -316,6 +334,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         persistence: kept,
         state,
         id_is_written: _,
+        fcgi_app: used_app,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -337,6 +356,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
+    field(out, "fcgi_app", &used_app.as_ref().map(|name| &name.value), &None);
     changed!(out, compression, CompressionSpec::default(), CompressionSpec {
         written, algorithms, request_algorithm, types, request_types, least, request_least, offload, direction,
     } but {});

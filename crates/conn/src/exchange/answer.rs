@@ -208,6 +208,17 @@ impl Answer {
                 return Found::Invalid(Some(fault.unwrap_or(too_large)));
             }
         }
+        if let Upstream::Fcgi(connection) = upstream {
+            if !wire::fcgi::settle(head, method) {
+                self.glitches += 1;
+                return Found::Invalid(None);
+            }
+            if head.framing == Framing::Chunked && connection.has_answered() {
+                // All of it is here.
+                head.framing = Framing::Length(self.input.len() as u64);
+                head.append(b"content-length", self.input.len().to_string().as_bytes());
+            }
+        }
         match head.status() {
             101 => Found::Final,
             100..200 => Found::Interim,
@@ -349,6 +360,12 @@ impl Answer {
                 flow.poll(cx, &mut **request, &mut server.transport, moved)?
             }
             (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved)?,
+            (Upstream::Fcgi(connection), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **connection, &mut server.transport, moved)?
+            }
+            (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut **connection, &mut **stream, moved)?
+            }
             (Upstream::Service(service), Downstream::H2(stream)) => {
                 flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
             }

@@ -85,6 +85,12 @@ impl RequestBody {
                 flow.poll(cx, &mut server.transport, &mut **request, moved)?
             }
             (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved)?,
+            (Downstream::H1(server), Upstream::Fcgi(connection)) => {
+                flow.poll(cx, &mut server.transport, &mut **connection, moved)?
+            }
+            (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
+                flow.poll(cx, &mut **stream, &mut **connection, moved)?
+            }
             (Downstream::H2(stream), Upstream::Service(service)) => {
                 flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }
@@ -166,6 +172,15 @@ impl RequestBody {
     /// Before [`RequestBody::set_coding`].
     pub fn go_on_as(&mut self, framing: Framing) {
         self.comes_in_chunks |= self.has_body && framing == Framing::Chunked;
+    }
+
+    /// How long the body is, where that is known: all of it is here, or its head has said it. Once its coding is set.
+    pub fn known_length(&self, framing: Framing, client: &Downstream) -> Option<u64> {
+        match framing {
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked | Framing::UntilClose => self.flow.whole_length(client.has_ended()),
+        }
     }
 
     /// What goes out before the body: the request's head is written here.

@@ -56,6 +56,11 @@ impl Stream {
         !self.input.is_empty() || self.handle.with(|half| half.arrival != Arrival::Nothing).unwrap_or(false)
     }
 
+    /// Whether all of the request is here, and nothing of it is left to be read.
+    pub fn has_ended(&self) -> bool {
+        self.handle.with(|half| half.ended && !half.failed && half.payload().is_empty()).unwrap_or(false)
+    }
+
     /// Takes what was taken from the connection and not used.
     pub fn take_received(&mut self) -> Buffer {
         std::mem::replace(&mut self.input, Buffer::empty())

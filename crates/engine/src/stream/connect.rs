@@ -8,6 +8,7 @@ use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::downstream::Downstream;
 use conn::exchange::RequestBody;
+use conn::fcgi;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Place;
@@ -242,7 +243,7 @@ impl Request<'_> {
                 let link = sharing::open(self.session, (self.proxy.index, server), protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
-            _ => Attempt::Connected(link),
+            _ => Attempt::Connected(speak_fcgi(backend, server, link, true)),
         })
     }
 
@@ -456,7 +457,8 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        worker.links.take(&worker.process.pool, server.serial, proven, wanted)
+        let link = worker.links.take(&worker.process.pool, server.serial, proven, wanted);
+        link.map(|link| speak_fcgi(backend, server, link, false))
     }
 
     /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
@@ -540,6 +542,17 @@ impl Request<'_> {
             }
         })
         .await
+    }
+}
+
+/// Has a connection speak FastCGI where its server does.
+fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -> Link {
+    match &backend.fcgi {
+        Some(app) if server.connecting.protocol == Some(MuxProtocol::Fcgi) => {
+            let options = fcgi::Options { asks_values: app.get_values, keeps_errors: app.logs_errors };
+            Link { carrier: link.carrier.into_fcgi(options, fresh), ..link }
+        }
+        _ => link,
     }
 }
 

@@ -32,13 +32,17 @@ use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_b
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::{
-    body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tracing, tunnel, websocket,
+    body, conclude, fcgi, filter, forwarded, kernel, metrics, observing, persistence, sticking, tracing, tunnel,
+    websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
 
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
+
+/// The head of a request does not fit.
+const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
@@ -62,9 +66,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             Ok(target) => target,
             Err(refusal) => return rt::boxed(reply_error(session, client, state, refusal, up)).await,
         };
-        if plan.write_head(session, &state, &mut up, &target).is_err() {
+        if let Err(failure) = plan.write_head(session, client, &state, &mut up, &target) {
             state.borrow_mut().attempts.counts = Some(target.slot.release());
-            let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
         tracing::sent(session, &state.borrow());
@@ -73,7 +76,10 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             // What went out of its body is not here any more.
             return cut(session, state, Outcome::new(Cause::Internal, Phase::Request));
         }
-        let Target { slot, link } = target;
+        let Target { slot, mut link } = target;
+        if ended.end != End::Answered {
+            link.carrier.abort();
+        }
         match ended.end {
             End::Replay => turn = Turn { held: Some(slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
@@ -87,7 +93,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 return leave(client, Outcome::default(), true);
             }
             End::Answered => {
-                let reusable = ended.remains.link_is_reusable;
+                let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
                 let rest = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
                 return answered(session, client, route.proxy, state, link, rest);
@@ -117,6 +123,8 @@ struct Plan<'s> {
     close_server: bool,
     /// What the balance recognises it by.
     hash: Option<u32>,
+    /// What the rules of its FastCGI application say, where its backend has one.
+    fcgi: Option<Box<fcgi::Prepared>>,
 }
 
 /// How the next attempt differs from the first one.
@@ -150,6 +158,7 @@ impl<'s> Plan<'s> {
         if let Some(filters) = &filters {
             filter::request_head(session, filters, state);
         }
+        let fcgi = fcgi::prepare(session, client, state, backend);
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
@@ -163,7 +172,7 @@ impl<'s> Plan<'s> {
                 connect::hash_of_key(view, backend, key)
             }
         };
-        Self { route, filters, close_server, hash }
+        Self { route, filters, close_server, hash, fcgi }
     }
 
     /// Starts the flow of the request's body, or of what it has in the place of one.
@@ -230,14 +239,15 @@ impl<'s> Plan<'s> {
     /// A link to a server was obtained: the request's head is written for it.
     ///
     /// # Errors
-    /// It does not fit.
+    /// It does not fit, or cannot be told to an application.
     fn write_head(
         &self,
         session: &Session,
+        client: &Client,
         state: &SharedStreamState,
         up: &mut RequestBody,
         target: &Target,
-    ) -> Result<(), h1::Overflow> {
+    ) -> Result<(), Failure> {
         conclude::log_step(session, state, Origin::Connect);
         sticking::remember(session, &state.borrow());
         let Route { proxy, backend } = self.route;
@@ -247,7 +257,13 @@ impl<'s> Plan<'s> {
         let format = target.link.carrier.request_format();
         up.set_coding(if format.has_chunks() { Coding::Kept } else { Coding::Removed });
         let server = &backend.servers[target.slot.server()];
-        encode_head(state, proxy, (server, format), self.says_close(), up.head_mut())
+        if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
+            let state = state.borrow();
+            let length = up.known_length(state.request.framing, &client.conn);
+            let asked = (&**app, &**prepared);
+            return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
+        }
+        encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
     /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
@@ -495,6 +511,7 @@ fn terms(
         hedge_at: None,
         backend: backend_proxy.index,
         ruled: true,
+        logs_errors: backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: Limits {

@@ -21,6 +21,7 @@ use conn::upstream::Upstream;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
+use crate::stream::fcgi;
 use crate::stream::http::Client;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
@@ -114,6 +115,8 @@ pub struct Terms {
     pub backend: usize,
     /// `http-response` rules run on the answer.
     pub ruled: bool,
+    /// What a FastCGI application writes to standard error is logged.
+    pub logs_errors: bool,
     /// Limits of a response's head.
     pub limits: Limits,
 }
@@ -296,13 +299,24 @@ impl<'a> Exchange<'a> {
         {
             return polled;
         }
-        match self.advance(cx) {
+        let advanced = self.advance(cx);
+        if self.terms.logs_errors {
+            self.log_errors();
+        }
+        match advanced {
             Ok(Some(end)) | Err(end) => Poll::Ready(end),
             Ok(None) if self.up_step == Step::Exhausted || self.down_step == Step::Exhausted => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
             Ok(None) => self.poll_limits(cx),
+        }
+    }
+
+    /// What has come of standard error goes to the log before the stream's own line.
+    fn log_errors(&mut self) {
+        if let Some(backend) = &self.session.proxy_at(self.terms.backend).backend {
+            fcgi::log_errors(self.session, backend, &mut self.upstream);
         }
     }
 

@@ -16,6 +16,7 @@ mod content;
 pub mod dispatch;
 pub mod evaluate;
 pub mod exchange;
+mod fcgi;
 pub mod filter;
 pub mod forwarded;
 pub(crate) mod handshake;

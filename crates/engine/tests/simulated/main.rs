@@ -25,6 +25,7 @@ mod dying;
 mod early;
 mod early_data;
 mod ejections;
+mod fcgi;
 mod filters;
 mod generations;
 mod glitches;

@@ -253,7 +253,7 @@ impl Compiler<'_> {
             protocol: match written.protocol.as_ref().map(|protocol| protocol.value.as_str()) {
                 Some("h2") => Some(MuxProtocol::Http2),
                 Some(_) => Some(MuxProtocol::Http1),
-                None => connecting.protocol.filter(|_| !elsewhere),
+                None => connecting.protocol.filter(|_| !elsewhere && !self.is_unchecked_fcgi(server, connecting, used)),
             },
             reuse: (written.reuse_pool && !special).then(|| name.unwrap_or_default().into()),
             pace: Pace {
@@ -267,6 +267,20 @@ impl Compiler<'_> {
             script,
             observed: self.observed(proxy.0, server),
         })
+    }
+
+    /// Whether a server speaks FastCGI, which its checks do not; says so where they would have to.
+    fn is_unchecked_fcgi(&mut self, server: &ServerSpec, connecting: &Connecting, used: &Check) -> bool {
+        let speaks = connecting.protocol == Some(MuxProtocol::Fcgi);
+        if speaks && used.is_http {
+            let message = format!(
+                "server '{}' : HTTP health checks of a server with 'proto fcgi' are not supported yet by Weir.",
+                server.name.value
+            );
+            let hint = "check that it takes connections, with 'option tcp-check'".to_owned();
+            self.alert_with_hint(server.span, Form::Placed, message, Some(hint));
+        }
+        speaks
     }
 
     /// Whether a rule of a server's checks connects by TLS (`tcp-check connect ssl`).

@@ -27,6 +27,7 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
         FilterSpec::GrpcWeb => Filter::GrpcWeb,
         // Their names are looked up by the caller.
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
+        FilterSpec::FcgiApp => Filter::FcgiApp,
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
                 CompressionDirection::Request => *upload,

@@ -1,7 +1,7 @@
 //! A proxy's options about HTTP. Must never look at a message.
 
 use crate::program::{AddressField, GlobalHttp, Http, Http2Limits, StreamLimits};
-use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, StatusCodes, StreamsLoadSpec};
+use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, RestrictNames, StatusCodes, StreamsLoadSpec};
 use config::text;
 use expression::Expression;
 use std::sync::Arc;
@@ -41,8 +41,13 @@ pub(super) fn http(
         forwarded: http.forwarded,
         forwarded_expressions: forwarded_expressions.into(),
         send_name_header: http.send_name_header.as_ref().map(|name| name.to_ascii_lowercase().into_bytes().into()),
-        restrict_names: http.restrict_names,
-        buffer_request: http.buffer_request,
+        // Parameters cannot tell such names apart.
+        restrict_names: match http.restrict_names {
+            None if written.fcgi_app.is_some() => RestrictNames::Delete,
+            chosen => chosen.unwrap_or_default(),
+        },
+        // An application has to be told how long a body is.
+        buffer_request: http.buffer_request || written.fcgi_app.is_some(),
         drop_request_trailers: http.drop_request_trailers,
         drop_response_trailers: http.drop_response_trailers,
         ignore_probes: http.ignore_probes,

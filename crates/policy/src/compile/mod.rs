@@ -10,6 +10,7 @@ mod check;
 mod connecting;
 mod defaults;
 mod errors;
+mod fcgi;
 mod filter;
 mod forwarded;
 mod frontend;
@@ -197,6 +198,7 @@ pub fn compile(
     let servers = compiler.link(spec, &mut proxies);
     compiler.unused_checks(spec);
     compiler.tell_of_shared_addresses(spec);
+    let fcgi_logs = compiler.fcgi_logs(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
@@ -223,6 +225,7 @@ pub fn compile(
         caches: spec.sections.caches.iter().map(cache::plan).collect(),
         rings,
         log_forwards,
+        fcgi_logs,
         profiles,
         resolvers,
         acme,

@@ -41,7 +41,7 @@ impl Compiler<'_> {
     /// Compiles the ACLs and rules of one proxy.
     pub(super) fn rules(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> CompiledRules {
         let names = self.names(spec, Some(index));
-        let reach = self.acls(written, &names);
+        let reach = self.acls(&written.rules.acls, &names);
         let mut compiled = CompiledRules::default();
         let mut lists: [Vec<Rule>; 7] = Default::default();
         let mut inherited = [false; 7];
@@ -86,10 +86,10 @@ impl Compiler<'_> {
         compiled
     }
 
-    fn acls(&mut self, written: &ProxySpec, names: &SpecNames<'_>) -> Reach {
+    pub(super) fn acls(&mut self, written: &[RuleLineSpec], names: &SpecNames<'_>) -> Reach {
         let reach = Rc::clone(&self.shared.acls);
         reach.replace(Reach::default());
-        for line in &written.rules.acls {
+        for line in written {
             let Some((name, words)) = line.words.split_first() else { continue };
             names.begin(line);
             let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();

@@ -30,6 +30,8 @@ pub enum Filter {
     GrpcWeb,
     /// `filter cache`.
     Cache(CacheFilter),
+    /// `filter fcgi-app`: a place among the others.
+    FcgiApp,
     /// `filter comp-req` and `filter comp-res`.
     Compression(CompressionFilter),
 }

@@ -7,6 +7,7 @@ mod acme;
 mod address;
 mod connecting;
 mod errors;
+mod fcgi;
 mod filter;
 mod global;
 mod http;
@@ -41,6 +42,7 @@ pub use connecting::{
     TrafficSwitch,
 };
 pub use errors::{ErrorPages, Page};
+pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
 pub use filter::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, GlobalCompression, Http2Limits, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
@@ -90,6 +92,8 @@ pub struct Program {
     pub rings: Vec<Ring>,
     /// Relays of log lines.
     pub log_forwards: Vec<LogForward>,
+    /// Where the standard error of FastCGI applications goes, by section.
+    pub fcgi_logs: Vec<FcgiLog>,
     /// `log-profile` sections.
     pub profiles: Box<[LogProfile]>,
     /// Name servers, by section.

@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
 use super::{
-    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, Filters, FrontendLimits, Http, Lent, Listening,
-    LogLines, LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
+    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Filters, FrontendLimits, Http, Lent,
+    Listening, LogLines, LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -266,6 +266,8 @@ pub struct Backend {
     pub limits: BackendLimits,
     /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
     pub fullconn: u32,
+    /// The FastCGI application behind its servers.
+    pub fcgi: Option<Arc<FcgiApp>>,
     /// What its servers are checked with.
     pub check: Check,
     /// How checks are named; `None`: they are not, or as the requests of the frontend are.

@@ -20,7 +20,7 @@ impl Program {
     /// where its names lead elsewhere.
     pub fn obstacle(&self, next: &Self) -> Option<String> {
         let field = difference!(Program, self, next,
-            kept: [caches, rings, log_forwards, profiles, resolvers, peers, namespaces, runtime, variables,
+            kept: [caches, rings, log_forwards, fcgi_logs, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, tables, spare_logs],
             free: [traces, global, proxies, servers, acme, ocsp, http_client, userlists, names, files, lists, keys, registry, script_maps, wanted,
                    tls]);
@@ -78,7 +78,7 @@ fn frontend(own: &Frontend, next: &Frontend) -> Option<&'static str> {
 fn backend(own: &Backend, next: &Backend) -> Option<String> {
     let field = difference!(Backend, own, next,
         kept: [balance, hash, recogniser, log_key, persistence, allbackups, limits, fullconn],
-        free: [servers, hash_key, choice, retries, redispatch, http_reuse, abortonclose, check, check_id]);
+        free: [servers, hash_key, choice, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id]);
     let grown = own.servers.places() != own.servers.len();
     if grown || own.servers.places() != next.servers.places() {
         return Some("the number of servers".to_owned());

@@ -301,7 +301,7 @@ impl Head {
     }
 
     /// A request's target as a server of HTTP/1 gets it.
-    pub(crate) fn target_on_wire(&self) -> &[u8] {
+    pub fn target_on_wire(&self) -> &[u8] {
         let target = self.target();
         match super::target::path(target) {
             Some(path) if self.implied_authority && path < target.len() => &target[path..],

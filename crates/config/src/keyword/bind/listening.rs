@@ -56,6 +56,7 @@ fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>)
         Some((_, "none")) => MuxProtocol::None,
         Some((_, "h1")) => MuxProtocol::Http1,
         Some((_, "h2")) => MuxProtocol::Http2,
+        Some((_, "fcgi")) => MuxProtocol::Fcgi,
         Some((word, name)) => {
             return context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'"));
         }

@@ -69,8 +69,9 @@ pub(crate) fn verify(drafts: &[ProxyDraft], caches: &[CacheSpec], report: &mut R
                 tell(own.span, unknown(name), None);
             }
         }
-        let others =
-            list.iter().any(|filter| !matches!(filter, FilterSpec::Cache { .. } | FilterSpec::Compression { .. }));
+        let others = list.iter().any(|filter| {
+            !matches!(filter, FilterSpec::Cache { .. } | FilterSpec::Compression { .. } | FilterSpec::FcgiApp)
+        });
         let mut told: Vec<&str> = Vec::new();
         for word in used(draft).filter(|word| {
             let is_it = |filter: &FilterSpec| matches!(filter, FilterSpec::Cache { name, .. } if *name == word.text);

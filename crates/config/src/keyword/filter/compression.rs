@@ -43,7 +43,7 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, filters: &[(bool, bool)]) {
 
 /// Whether a filter asks for those of the compression to be declared.
 fn is_other(filter: &FilterSpec) -> bool {
-    !matches!(filter, FilterSpec::Compression { .. } | FilterSpec::Cache { .. })
+    !matches!(filter, FilterSpec::Compression { .. } | FilterSpec::Cache { .. } | FilterSpec::FcgiApp)
 }
 
 /// Adds the filters that `compression` lines imply, behind all others.

@@ -4,9 +4,11 @@
 mod bandwidth;
 mod cache;
 mod compression;
+mod fcgi_app;
 mod sequence;
 mod trace;
 
+pub(crate) use fcgi_app::use_fcgi_app;
 pub(crate) use sequence::read as read_sequence;
 
 use super::proxy::{ProxyContext, ProxyDraft, ProxyParse};
@@ -46,7 +48,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
     supported("comp-req", "", "Puts compression of requests among the filters.", compression::request),
     supported("comp-res", "", "Puts compression of responses among the filters.", compression::response),
     supported("compression", "", "Puts compression among the filters.", compression::both),
-    not_yet("fcgi-app", "<section>", "Puts a FastCGI application among the filters."),
+    supported("fcgi-app", "<section>", "Puts a FastCGI application among the filters.", fcgi_app::read),
     supported("grpc-web", "", "Translates gRPC-Web of clients to gRPC of servers, and back. Weir's own.", grpc_web),
     not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
     not_yet("ot", "[id <id>] config <file>", "OpenTracing, by its short name."),
@@ -88,6 +90,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 pub(crate) fn complete(drafts: &mut [ProxyDraft], caches: &[CacheSpec], report: &mut Report<'_>) {
     cache::verify(drafts, caches, report);
     compression::verify(drafts, report);
+    fcgi_app::verify(drafts, report);
     drafts.iter_mut().for_each(imply);
     sequence::verify(drafts, report);
 }
@@ -117,6 +120,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "cache" => (row.name, "CACHE"),
         "comp-req" | "comp-res" | "compression" => (row.name, "COMP"),
         "grpc-web" => (row.name, "GRPCWEB"),
+        "fcgi-app" => (row.name, "FCGI"),
         _ => (row.name, "TRACE"),
     })
 }

@@ -256,6 +256,6 @@ fn restrict_names(context: &mut ProxyContext<'_>, line: &Line) {
         }
     };
     if !context.report.too_many(line, 3, "option") {
-        context.draft.spec.http.restrict_names = restrict;
+        context.draft.spec.http.restrict_names = Some(restrict);
     }
 }

@@ -98,6 +98,7 @@ impl ProxyDraft {
             added: Vec::new(),
             guid: None,
             default_backend: None,
+            fcgi_app: None,
             rules: RulesSpec::default(),
             filters: FiltersSpec::default(),
             compression: CompressionSpec::default(),

@@ -83,10 +83,6 @@ const fn group(
     Keyword::new(place, name, usage, doc, Status::Group(parse))
 }
 
-const fn not_yet(place: Place, name: &'static str, usage: &'static str, doc: &'static str) -> ProxyKeyword {
-    Keyword::new(place, name, usage, doc, Status::NotYet)
-}
-
 const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> ProxyKeyword {
     Keyword::new(places::ANY, name, usage, doc, Status::Removed(sentence))
 }

@@ -1,6 +1,6 @@
 //! Rules and conditions. What they do is the business of \"policy\"; here they are known by name.
 
-use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, group, supported};
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
 use crate::keyword::place::places::{
@@ -97,7 +97,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Order of the filters.",
         filter::read_sequence,
     ),
-    not_yet(BACK_ONLY_EVERYWHERE, "use-fcgi-app", "<section>", "FastCGI application behind the servers."),
+    supported(
+        BACK_ONLY_EVERYWHERE,
+        "use-fcgi-app",
+        "<section>",
+        "FastCGI application behind the servers.",
+        filter::use_fcgi_app,
+    ),
 ];
 
 /// The rules of requests in the order in which they are evaluated, and those of answers.

@@ -1,20 +1,170 @@
-//! A FastCGI application (section 10.1).
+//! A FastCGI application (section 10.1). Must never look at a proxy.
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, not_yet, supported, tuning};
+use crate::diagnostic::{Diagnostic, Form};
+use crate::document::{Line, Word};
+use crate::keyword::negation::Negation;
+use crate::keyword::{is_name_character, log_line};
+use crate::span::Spanned;
+use crate::spec::{FcgiAppSpec, FcgiRuleSpec};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition."),
-    not_yet("docroot", "<path>", "Folder of scripts on the application's host."),
-    not_yet("hide-header", "<name>", "Keeps a request header from the application."),
-    not_yet("index", "<script>", "Script behind a URI that ends with a slash."),
-    not_yet("log-stderr", "{ global | <target> ... }", "Where the application's standard error goes."),
-    not_yet("option get-values", "", "Asks the application for its limits."),
-    not_yet("option keep-conn", "", "Keeps connections to the application."),
-    not_yet("option max-reqs", "<number>", "Requests at once on a connection."),
+    supported("acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition.", acl),
+    supported("docroot", "<path>", "Folder of scripts on the application's host.", docroot),
+    supported("index", "<script>", "Script behind a URI that ends with a slash.", index),
+    supported("log-stderr", "{ global | <target> ... }", "Where the application's standard error goes.", log_stderr),
+    supported("option get-values", "", "Asks the application for its limits.", option),
+    supported("option keep-conn", "", "Keeps connections to the application.", option),
+    tuning("option max-reqs", "<number>", "Requests at once on a connection."),
     not_yet("option mpxs-conns", "", "Several requests at once on a connection."),
-    not_yet("pass-header", "<name>", "Passes a request header to the application."),
-    not_yet("path-info", "<regex>", "What is script and what is path info."),
-    not_yet("set-param", "<name> <format>", "Sets a parameter."),
-    not_yet("unset-param", "<name>", "Removes a parameter."),
+    supported(
+        "pass-header",
+        "<name> [{ if | unless } <condition>]",
+        "Passes a request header to the application.",
+        rule,
+    ),
+    supported("path-info", "<regex>", "What is script and what is path info.", path_info),
+    supported("set-param", "<name> <format> [{ if | unless } <condition>]", "Sets a parameter.", rule),
 ];
+
+/// Opens a section.
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let name = line.text(1);
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in 'fcgi-app' name '{name}'.");
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        return false;
+    }
+    if context.report.too_many(line, 2, "fcgi-app") {
+        return false;
+    }
+    if let Some(other) = context.content.fcgi_apps.iter().find(|other| other.name.value == name) {
+        let place = context.around.place(other.span);
+        let message = format!("fcgi-app section '{name}' has the same name as another one declared at {place}.");
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
+        return false;
+    }
+    context.content.fcgi_apps.push(FcgiAppSpec {
+        span: line.whole(),
+        name: Spanned::new(name.to_owned(), line.span(1)),
+        docroot: None,
+        index: None,
+        path_info: None,
+        acls: Vec::new(),
+        rules: Vec::new(),
+        logs_globally: false,
+        logs: Vec::new(),
+        keep_conn: true,
+        get_values: false,
+    });
+    true
+}
+
+/// The open section.
+fn app<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut FcgiAppSpec> {
+    context.content.fcgi_apps.last_mut()
+}
+
+/// The only word behind a keyword.
+fn only<'l>(context: &mut SectionContext<'_>, line: &'l Line, what: &str) -> Option<&'l Word> {
+    let name = line.keyword();
+    let Some(word) = line.words.get(1).filter(|word| !word.text.is_empty()) else {
+        context.report.alert(line.span(1), format!("'{name}' expects <{what}> as argument."));
+        return None;
+    };
+    (!context.report.too_many(line, 2, &format!("{name} {}", word.text))).then_some(word)
+}
+
+fn docroot(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(word) = only(context, line, "path") else { return };
+    if let Some(app) = app(context) {
+        app.docroot = Some(word.text.clone());
+    }
+}
+
+fn index(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(word) = only(context, line, "filename") else { return };
+    if let Some(app) = app(context) {
+        app.index = Some(word.text.clone());
+    }
+}
+
+fn path_info(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(word) = only(context, line, "regex") else { return };
+    if let Some(app) = app(context) {
+        app.path_info = Some(Spanned::new(word.text.clone(), word.span));
+    }
+}
+
+fn acl(context: &mut SectionContext<'_>, line: &Line) {
+    let name = line.text(1);
+    if name.is_empty() {
+        context.report.alert(line.span(0), "'acl' expects a name and an expression.");
+        return;
+    }
+    if name == "||" || name.eq_ignore_ascii_case("or") {
+        let word = name.to_ascii_lowercase();
+        let message = format!(
+            "acl name '{name}' will never match. '{word}' is used to express a logical disjunction within a condition."
+        );
+        context.report.alert(line.span(1), message);
+        return;
+    }
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        context.report.alert(line.span(1), format!("character '{bad}' is not permitted in acl name '{name}'."));
+        return;
+    }
+    let line = context.around.rule_line(line, 1);
+    if let Some(app) = app(context) {
+        app.acls.push(line);
+    }
+}
+
+fn rule(context: &mut SectionContext<'_>, line: &Line) {
+    let sets = line.keyword() == "set-param";
+    let least = if sets { 3 } else { 2 };
+    if line.words.len() < least || line.arguments()[..least - 1].iter().any(|word| word.text.is_empty()) {
+        let message = if sets {
+            "'set-param' expects <name> and <value> as arguments."
+        } else {
+            "'pass-header' expects <name> as arguments."
+        };
+        context.report.alert(line.span(line.words.len()), message);
+        return;
+    }
+    let line = context.around.rule_line(line, 1);
+    if let Some(app) = app(context) {
+        app.rules.push(FcgiRuleSpec { sets, line });
+    }
+}
+
+fn log_stderr(context: &mut SectionContext<'_>, line: &Line) {
+    let asker = log_line::Asker {
+        global: false,
+        place: "section 'fcgi-app'",
+        environment: context.around.environment,
+        negated: false,
+    };
+    let entry = log_line::read(line, &asker, &mut context.report);
+    if let (Some(entry), Some(app)) = (entry, app(context)) {
+        match entry {
+            log_line::Entry::Own(log) => app.logs.push(*log),
+            log_line::Entry::Global(_) => app.logs_globally = true,
+            log_line::Entry::Clear => {}
+        }
+    }
+}
+
+fn option(context: &mut SectionContext<'_>, line: &Line) {
+    let name = line.text(1);
+    if context.report.too_many(line, 2, &format!("option {name}")) {
+        return;
+    }
+    let negation = context.negation;
+    let Some(app) = app(context) else { return };
+    match name {
+        "keep-conn" => app.keep_conn = negation != Negation::No,
+        _ => app.get_values = negation == Negation::None,
+    }
+}

@@ -28,11 +28,13 @@ mod userlist;
 
 pub(super) use ring::{EVENTS, PROVISIONING};
 
+use super::negation::{self, Negation};
 use super::report::Report;
 use super::table::{Keyword, Status};
 use super::{Surroundings, elsewhere};
 use crate::document::{Line, Section};
 use crate::spec::SectionsSpec;
+use std::borrow::Cow;
 
 /// What a line of such a section works on.
 pub(crate) struct SectionContext<'a> {
@@ -44,6 +46,8 @@ pub(crate) struct SectionContext<'a> {
     pub(crate) drafts: peers::Drafts,
     /// The folders of a `crt-store` section, as of the line.
     pub(crate) bases: crt_store::Bases,
+    /// What stands in front of the keyword.
+    pub(crate) negation: Negation,
 }
 
 /// Reads a line.
@@ -112,7 +116,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
         .opened(acme::open, None),
     section("cache", "<name>", "A cache of small responses.", cache::TABLE).opened(cache::open, None),
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE).opened(crt_store::open, None),
-    section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
+    section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE).opened(fcgi_app::open, None),
     section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE)
         .opened(healthcheck::open, None),
     section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE).opened(http_errors::open, None),
@@ -193,6 +197,7 @@ pub(crate) fn read(
                 report: report.reborrow(),
                 drafts: peers::Drafts::default(),
                 bases: crt_store::Bases::default(),
+                negation: Negation::None,
             },
         ),
         None => refuse(row, section, report),
@@ -206,6 +211,15 @@ fn read_lines(row: &SectionRow, open: SectionOpen, section: &Section, context: &
     let place =
         format!("section '{}'", section.line.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
     for line in &section.body {
+        let (line, negation) = match row.name {
+            "fcgi-app" => match negation::take(line, &mut context.report) {
+                Some(taken) => taken,
+                None => continue,
+            },
+            _ => (Cow::Borrowed(line), Negation::None),
+        };
+        context.negation = negation;
+        let line = &*line;
         let Some(keyword) = row.rows.iter().find(|keyword| starts(keyword, line.text(0), line.text(1))) else {
             unknown(row, line, &mut context.report);
             continue;
@@ -238,6 +252,9 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
         None if names.contains(&word.text.as_str()) => {
             let second = line.text(1);
             let message = match word.text.as_str() {
+                "option" if row.name == "fcgi-app" && second.is_empty() => {
+                    "'option' expects an option name.".to_owned()
+                }
                 "option" => format!("unknown option '{second}' in {} section.", row.name),
                 "timeout" if row.name == "resolvers" && second.is_empty() => {
                     "'timeout' expects 'retry' or 'resolve' and <time> as arguments.".to_owned()

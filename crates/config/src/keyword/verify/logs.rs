@@ -38,7 +38,11 @@ pub(in crate::keyword) fn targets(
         let name = peers.name.value.as_str();
         peers.logs.iter().map(move |log| (Some(name), log))
     });
-    for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards).chain(of_peers) {
+    let of_apps = sections.fcgi_apps.iter().flat_map(|app| {
+        let name = app.name.value.as_str();
+        app.logs.iter().map(move |log| (Some(name), log))
+    });
+    for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards).chain(of_peers).chain(of_apps) {
         let (name, wrong) = match &log.target {
             LogTargetSpec::Ring(name) => (name, wrong_ring(name, &sections.rings)),
             LogTargetSpec::Backend(name) => (name, wrong_backend(name, proxies)),

@@ -275,6 +275,12 @@ impl Logger {
         self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
+    /// Sends what a FastCGI application has written to standard error to the targets of its section.
+    pub fn application(&self, index: usize, level: LogLevel, text: &str) {
+        let Some(route) = self.inner.targets.applications.get(index) else { return };
+        self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+    }
+
     /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.
     pub fn relay(&self, relay: usize, bytes: &[u8], source: Option<IpAddr>) {
         let inner = &self.inner;

@@ -33,6 +33,8 @@ pub struct Targets {
     pub(super) proxies: AppendOnlyVec<Route>,
     /// The process's.
     pub(super) process: Route,
+    /// Those of FastCGI applications, by section.
+    pub(super) applications: Box<[Route]>,
     /// `log-profile` sections, as the program counts them.
     pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
@@ -199,8 +201,13 @@ impl Targets {
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
         let spare = program.spare_logs.iter().flatten();
+        let applications = program.fcgi_logs.iter().map(|log| Plan {
+            targets: &log.targets,
+            tag: &log.name,
+            lines: LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)),
+        });
         let (targets, mut problems) =
-            Self::assemble(process, proxies, &program.rings, &program.log_forwards, spare, |places| {
+            Self::assemble(process, (proxies, applications), &program.rings, &program.log_forwards, spare, |places| {
                 let backend =
                     |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(generation, live, proxy, places));
                 program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
@@ -246,7 +253,7 @@ impl Targets {
     /// The targets of a process and its proxies, without what only a configuration tells.
     pub(super) fn assemble<'a>(
         process: Plan<'a>,
-        proxies: impl Iterator<Item = Plan<'a>>,
+        (proxies, applications): (impl Iterator<Item = Plan<'a>>, impl Iterator<Item = Plan<'a>>),
         rings: &[program::Ring],
         forwards: &[LogForward],
         spare: impl Iterator<Item = &'a LogTarget>,
@@ -255,6 +262,7 @@ impl Targets {
         let mut places = Places::default();
         let process = Route::new(process, |address| places.destination(address));
         let proxies = proxies.map(|plan| Route::new(plan, |address| places.destination(address))).collect();
+        let applications = applications.map(|plan| Route::new(plan, |address| places.destination(address))).collect();
         // For backends that are added: nothing can be opened then.
         for target in spare {
             places.destination(&target.address);
@@ -277,6 +285,7 @@ impl Targets {
                 profiles: Box::default(),
                 proxies,
                 process,
+                applications,
                 places,
                 addresses: addresses.into(),
                 rings,

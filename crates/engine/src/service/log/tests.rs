@@ -61,7 +61,15 @@ fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targ
     let plan = |lines| Plan { targets: logs, tag: "weir", lines };
     let process = plan(LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
     Arc::new(
-        Targets::assemble(process, std::iter::once(plan(lines)), rings, &[], std::iter::empty(), |_| Box::default()).0,
+        Targets::assemble(
+            process,
+            (std::iter::once(plan(lines)), std::iter::empty()),
+            rings,
+            &[],
+            std::iter::empty(),
+            |_| Box::default(),
+        )
+        .0,
     )
 }
 
@@ -302,7 +310,9 @@ fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
     let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
     let (targets, problems) =
-        Targets::assemble(plan(), std::iter::once(plan()), &[], &[], std::iter::empty(), |_| Box::default());
+        Targets::assemble(plan(), (std::iter::once(plan()), std::iter::empty()), &[], &[], std::iter::empty(), |_| {
+            Box::default()
+        });
     assert!(matches!(&problems[..], [Problem::Descriptor(1_000_000, _)]), "{problems:?}");
     let targets = Arc::new(targets);
     on_worker(&targets, log_once);

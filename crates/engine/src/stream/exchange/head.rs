@@ -18,6 +18,7 @@ use crate::stream::answer::{Ending, Manner};
 use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
+use crate::stream::fcgi;
 use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
@@ -193,6 +194,9 @@ impl Exchange<'_> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
         let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
+        if found == Found::Final && matches!(self.upstream, Upstream::Fcgi(_)) {
+            fcgi::date(&mut state.response);
+        }
         let kills = self.note_link(state, 0);
         match found {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),

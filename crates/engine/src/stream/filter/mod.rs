@@ -165,6 +165,15 @@ pub trait Filter {
     }
 }
 
+/// The place of a FastCGI application among the filters: what it does to a message is done where that is written.
+struct Marker;
+
+impl Filter for Marker {
+    fn wants(&self, _: Direction) -> bool {
+        false
+    }
+}
+
 /// A filter and whose it is.
 struct Attached {
     /// Index of the proxy.
@@ -208,6 +217,7 @@ impl Set {
                     let limits = session.generation().program.global.compression;
                     Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
                 }
+                policy::program::Filter::FcgiApp => Box::new(Marker),
                 policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };

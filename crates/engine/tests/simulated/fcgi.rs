@@ -1,0 +1,345 @@
+//! FastCGI applications behind servers: what they are told, however their records come, and what becomes of requests where they
+//! fail.
+
+use testkit::{Peer, Service, sleep};
+
+use crate::messages::*;
+use crate::world::*;
+
+/// An application with one server.
+fn app(backend: &str, section: &str) -> Worlds {
+    config(&format!(
+        "listen l\n bind 10.0.0.1:80\n use-fcgi-app a\n{backend}\n server s1 10.0.1.1:80 proto fcgi\nfcgi-app a\n \
+         docroot /w\n{section}"
+    ))
+}
+
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
+/// An answer, in one record of output, and the end of its request.
+fn answered(output: &str) -> Vec<u8> {
+    [record(6, output.as_bytes()), record(6, b""), record(3, &[0; 8])].concat()
+}
+
+const PLAIN: &str = "Date: d\r\nContent-Type: t\r\n\r\nok";
+/// Receives that answer. Its length is told where all of it has come at once.
+async fn receive_plain(client: &mut Peer) {
+    let head = client.receive_head().await.unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-type: t\r\n"), "{head}");
+    if head.contains("content-length: 2\r\n") {
+        client.expect("ok").await;
+    } else {
+        client.receive_until("\r\n0\r\n\r\n").await;
+    }
+}
+
+/// What an application was told.
+struct Asked {
+    keeps: bool,
+    parameters: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Asked {
+    fn get(&self, name: &str) -> &str {
+        self.parameters.iter().find(|known| known.0 == name).map_or("", |known| &known.1)
+    }
+}
+
+fn parameters(mut bytes: &[u8]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let mut length = || {
+            let (used, length) = match bytes[0] {
+                short @ 0..=127 => (1, usize::from(short)),
+                _ => (4, u32::from_be_bytes(bytes[..4].try_into().unwrap()) as usize & 0x7fff_ffff),
+            };
+            bytes = &bytes[used..];
+            length
+        };
+        let lengths = (length(), length());
+        let (name, rest) = bytes.split_at(lengths.0);
+        let (value, rest) = rest.split_at(lengths.1);
+        bytes = rest;
+        found.push((String::from_utf8(name.to_vec()).unwrap(), String::from_utf8(value.to_vec()).unwrap()));
+    }
+    found
+}
+
+/// Reads a request to its end.
+async fn request(peer: &mut Peer) -> Asked {
+    let mut asked = Asked { keeps: false, parameters: Vec::new(), body: Vec::new() };
+    let mut pairs = Vec::new();
+    loop {
+        let header = peer.receive(8).await;
+        assert_eq!((header[0], &header[2..4], header[6]), (1, &[0, 1][..], 0));
+        let content = peer.receive(usize::from(u16::from_be_bytes([header[4], header[5]]))).await;
+        match (header[1], content.is_empty()) {
+            (1, false) => {
+                assert_eq!(content[..2], [0, 1], "a responder");
+                asked.keeps = content[2] == 1;
+            }
+            (4, false) => pairs.extend(content),
+            (4, true) => asked.parameters = parameters(&pairs),
+            (5, false) => asked.body.extend(content),
+            (5, true) => return asked,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_application_is_told_what_cgi_says() {
+    app("", " index i.php\n path-info ^(/.+\\.php)(/.*)?$\n set-param X %[method]\n set-param EMPTY %[req.hdr(no)]\n set-param FOR no if { path /other }\n pass-header te")
+        .run(|_| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client
+                .send("GET /d/a.php/in%20fo?q=1&r HTTP/1.1\r\nHost: h:81\r\nX-A: 1\r\nx_b: 2\r\nAuthorization: Basic dXNlcjpw\r\nProxy: evil\r\n\r\n")
+                .await;
+            let mut server = s1.accept().await;
+            let asked = request(&mut server).await;
+            assert!(asked.keeps);
+            let expected = [
+                ("HTTP_HOST", "h:81"),
+                ("HTTP_X_A", "1"),
+                ("AUTH_TYPE", "Basic"),
+                ("REMOTE_USER", "user"),
+                ("X", "GET"),
+                ("GATEWAY_INTERFACE", "CGI/1.1"),
+                ("DOCUMENT_ROOT", "/w"),
+                ("SCRIPT_NAME", "/d/a.php"),
+                ("PATH_INFO", "/in fo"),
+                ("REQUEST_URI", "/d/a.php/in%20fo?q=1&r"),
+                ("REQUEST_METHOD", "GET"),
+                ("QUERY_STRING", "q=1&r"),
+                ("SERVER_NAME", "h:81"),
+                ("SERVER_PORT", "80"),
+                ("SERVER_PROTOCOL", "HTTP/1.1"),
+            ];
+            let found: Vec<_> = asked.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(found[..expected.len()], expected);
+            assert_eq!(asked.get("SCRIPT_FILENAME"), "/w/d/a.php");
+            assert_eq!(asked.get("PATH_TRANSLATED"), "/w/in fo");
+            assert_eq!(asked.get("CONTENT_LENGTH"), "0");
+            server.send(answered(PLAIN)).await;
+            receive_plain(&mut client).await;
+        });
+}
+
+#[test]
+fn answers_are_the_same_however_their_records_are_cut() {
+    let padded = {
+        let mut bytes = record(6, b"Date: d\r\nContent-Type: t\r\n\r");
+        bytes[6] = 3;
+        bytes.extend(b"...");
+        [bytes, record(7, b"noise"), record(6, b"\no"), record(6, b"k"), record(6, b""), record(3, &[0; 8])].concat()
+    };
+    for bytes in [answered(PLAIN), padded] {
+        app("", "").workers(&[1]).seeds(0..1).run(move |world| {
+            let bytes = bytes.clone();
+            async move {
+                let mut s1 = Service::at(S1);
+                for cut in 1..bytes.len() {
+                    let mut client = Peer::connect(WEIR).await;
+                    client.send("GET / HTTP/1.0\r\n\r\n").await;
+                    let mut server = s1.accept().await;
+                    request(&mut server).await;
+                    server.send(&bytes[..cut]).await;
+                    sleep(10).await;
+                    server.send(&bytes[cut..]).await;
+                    let answer = String::from_utf8(client.receive_rest().await).unwrap();
+                    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+                    assert!(head.starts_with("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-type: t"), "{cut}: {answer}");
+                    assert_eq!(body, "ok", "{cut}");
+                    drop(server);
+                    sleep(10).await;
+                    world.forget_log();
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn connections_are_kept_where_both_want_that() {
+    app("http-reuse always", " option get-values").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        server.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
+        server.send([&b"\x01\x0a\0\0\0\x12\0\0\x0f\x01FCGI_MPXS_CONNS1"[..]].concat()).await;
+        for _ in 0..3 {
+            request(&mut server).await;
+            server.send(answered(PLAIN)).await;
+            receive_plain(&mut client).await;
+            sleep(10).await;
+            client.send(GET).await;
+        }
+        request(&mut server).await;
+        assert_eq!(s1.accepted(), 1);
+        // The end of the request comes after its answer: the connection is closed.
+        server.send(record(6, b"Date: d\r\nContent-Length: 2\r\n\r\nok")).await;
+        client.expect("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-length: 2\r\n\r\nok").await;
+        server.expect_end().await;
+        world.forget_log();
+    });
+    app("http-reuse always", " no option keep-conn").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        for _ in 0..2 {
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            assert!(!request(&mut server).await.keeps);
+            server.send(answered(PLAIN)).await;
+            receive_plain(&mut client).await;
+            server.expect_end().await;
+        }
+        world.forget_log();
+    });
+}
+
+#[test]
+fn bodies_go_as_records() {
+    app("", "").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        let body = vec![b'x'; 200_000];
+        client.send(post(body.len())).await;
+        let sent = client.send(&body);
+        let served = async {
+            let mut server = s1.accept().await;
+            let asked = request(&mut server).await;
+            assert_eq!((asked.get("CONTENT_LENGTH"), asked.body.len()), ("200000", 200_000));
+            server.send(answered(PLAIN)).await;
+            server
+        };
+        let (_, mut server) = testkit::both(sent, served).await;
+        receive_plain(&mut client).await;
+        // One in chunks is waited for, so that its length can be told.
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
+        sleep(10).await;
+        client.send("2\r\nde\r\n0\r\n\r\n").await;
+        let asked = request(&mut server).await;
+        assert_eq!((asked.get("CONTENT_LENGTH"), &asked.body[..]), ("5", &b"abcde"[..]));
+        server.send(answered(PLAIN)).await;
+        receive_plain(&mut client).await;
+        world.forget_log();
+    });
+}
+
+/// What a client gets for what an application sends, and how that is logged.
+fn sends(bytes: Vec<u8>, closes: bool, status: u16, state: &'static str) {
+    app("retries 0", "").run(move |world| {
+        let bytes = bytes.clone();
+        async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            request(&mut server).await;
+            server.send(&bytes).await;
+            if closes {
+                server.close();
+            }
+            client.expect(page(status)).await;
+            let line = format!(r#"l l/s1 0/0/0/-1/# {status} # - - {state} 1/1/0/0/0 0/0 "GET / HTTP/1.1""#);
+            world.expect_log(&[&line]).await;
+        }
+    });
+}
+
+#[test]
+fn what_is_no_answer_ends_with_a_page() {
+    let output = |text: &str| [record(6, text.as_bytes()), record(6, b""), record(3, &[0; 8])].concat();
+    sends(Vec::new(), true, 502, "SH--");
+    sends(record(6, b"Date"), true, 502, "PH--");
+    sends(output("broken\r\n\r\n"), false, 502, "PH--");
+    sends(output("Status: 99\r\n\r\n"), false, 502, "PH--");
+    sends(output("Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), false, 502, "PH--");
+    sends(record(3, &[0; 8]), false, 502, "PH--");
+    sends(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), false, 502, "SH--");
+    sends(record(3, &[0, 0, 0, 0, 3, 0, 0, 0]), false, 502, "SH--");
+    sends(output(&"x".repeat(60_000)), false, 502, "PH--");
+    let endless: Vec<u8> = std::iter::repeat_with(|| record(7, &[b'e'; 5000])).take(20).flatten().collect();
+    sends(endless, true, 502, "SH--");
+}
+
+#[test]
+fn an_application_that_has_not_begun_is_asked_again() {
+    app("retries 1", "").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        request(&mut server).await;
+        server.send(record(3, &[0, 0, 0, 0, 2, 0, 0, 0])).await;
+        let mut again = s1.accept().await;
+        request(&mut again).await;
+        again.send(answered(PLAIN)).await;
+        receive_plain(&mut client).await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn an_application_is_told_that_its_client_has_left() {
+    // Where eight bytes go out at once.
+    app("timeout server 100ms", "").seeds(0..3).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        request(&mut server).await;
+        client.close();
+        server.expect(record(2, b"")).await;
+        server.expect_end().await;
+        let mut late = Peer::connect(WEIR).await;
+        late.send(GET).await;
+        let mut server = s1.accept().await;
+        request(&mut server).await;
+        server.expect(record(2, b"")).await;
+        late.expect(page(504)).await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn standard_error_is_logged_before_the_request() {
+    app("", " log-stderr global").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        request(&mut server).await;
+        server.send(record(7, b"bad\nthing\n")).await;
+        server.send([record(7, b"more"), record(7, b""), answered(PLAIN)].concat()).await;
+        receive_plain(&mut client).await;
+        world
+            .expect_log(&[
+                "<131>Jan  * 00:00:00 * bad.thing.",
+                "<131>Jan  * 00:00:00 * more",
+                r#"l l/s1 0/0/0/#/# 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#,
+            ])
+            .await;
+    });
+}
+
+#[test]
+fn paths_that_cannot_be_told_are_refused() {
+    app("", " path-info ^(/.+)$").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        for path in ["/a%0ab", "/a%", "/%zz"] {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get(path)).await;
+            let mut server = s1.accept().await;
+            client.expect(page(500)).await;
+            server.expect_end().await;
+        }
+        world.forget_log();
+    });
+}

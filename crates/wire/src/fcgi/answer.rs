@@ -1,0 +1,97 @@
+//! The head of an answer as CGI/1.1 has it (RFC 3875, section 6): fields, of which `Status` is the status, and without it
+//! `Location` redirects. Must never read a body.
+
+use crate::http::{Framing, Head, Method, reason};
+
+/// What stands in front of such a head, so that it is one of HTTP/1.1 and is read as strictly.
+pub const PREFIX: &[u8] = b"HTTP/1.1 200 OK\r\n";
+
+/// Makes of the fields of a head what they say. The answer to a `method` request has a body that ends with the output, unless
+/// its length is known. False: it is no answer.
+pub fn settle(head: &mut Head, method: Method) -> bool {
+    // A script that frames its output itself would say where it ends in two ways.
+    if head.framing == Framing::Chunked || head.upgrade {
+        return false;
+    }
+    // The last one counts.
+    let written = head.all(b"status").last().map(parse);
+    let (code, phrase) = match written {
+        Some(None) => return false,
+        Some(Some((code, phrase))) => (code, phrase.map(<[u8]>::to_vec)),
+        None if head.contains(b"location") => (302, None),
+        None => (200, None),
+    };
+    let phrase = phrase.unwrap_or_else(|| reason(code).as_bytes().to_vec());
+    head.remove_all(b"status");
+    head.set_status(code, &phrase);
+    if method == Method::Head || matches!(code, 204 | 304) {
+        head.framing = Framing::None;
+    } else if head.framing == Framing::UntilClose {
+        // Payload up to an end that is told.
+        head.framing = Framing::Chunked;
+    }
+    true
+}
+
+/// The code of a final answer, and the phrase behind it.
+fn parse(value: &[u8]) -> Option<(u16, Option<&[u8]>)> {
+    let (digits, rest) = value.split_first_chunk::<3>()?;
+    let code = std::str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit))?.parse().ok()?;
+    if code < 200 || rest.first().is_some_and(|byte| *byte != b' ') {
+        return None;
+    }
+    Some((code, Some(rest.trim_ascii()).filter(|phrase| !phrase.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1::{Limits, Parse, RequestContext, Scan, parse_response};
+
+    fn read(fields: &str, method: Method) -> Option<String> {
+        let text = [PREFIX, fields.as_bytes()].concat();
+        let context = RequestContext { head: method == Method::Head, connect: false };
+        let mut head = Head::new();
+        let parsed = parse_response(&text, &Limits::default(), &context, &mut Scan::default(), &mut head);
+        assert!(matches!(parsed, Ok(Parse::Complete { .. })) || fields.contains("broken"), "{fields:?}");
+        if parsed.is_err() || !settle(&mut head, method) {
+            return None;
+        }
+        let names: Vec<String> = head.fields().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
+        let reason = String::from_utf8_lossy(head.reason()).into_owned();
+        Some(format!("{} {reason} {:?} {}", head.status(), head.framing, names.join(",")))
+    }
+
+    #[test]
+    fn fields_make_the_status_line() {
+        let rows: &[(&str, &str)] = &[
+            ("\r\n", "200 OK Chunked "),
+            ("Content-Type: a\r\n\r\n", "200 OK Chunked content-type"),
+            ("Content-Type: a\n\n", "200 OK Chunked content-type"),
+            ("Status: 404\r\nX: y\r\n\r\n", "404 Not Found Chunked x"),
+            ("Status: 404 Nope\r\n\r\n", "404 Nope Chunked "),
+            ("Status: 299 \r\n\r\n", "299 Success Chunked "),
+            ("status: 404\r\nStatus: 205\r\n\r\n", "205 Reset Content Chunked "),
+            ("Location: /a\r\n\r\n", "302 Found Chunked location"),
+            ("Location: /a\r\nStatus: 201\r\n\r\n", "201 Created Chunked location"),
+            ("Content-Length: 4\r\n\r\n", "200 OK Length(4) content-length"),
+            ("Status: 204\r\n\r\n", "204 No Content None "),
+            ("Status: 304\r\n\r\n", "304 Not Modified None "),
+            ("Connection: close\r\nX: y\r\n\r\n", "200 OK Chunked x"),
+        ];
+        for (fields, expected) in rows {
+            assert_eq!(read(fields, Method::Get).as_deref(), Some(*expected), "{fields:?}");
+        }
+        assert_eq!(read("Content-Length: 4\r\n\r\n", Method::Head).as_deref(), Some("200 OK None content-length"));
+    }
+
+    #[test]
+    fn what_is_no_answer() {
+        for status in ["100", "101 x", "199", "1000", "20", "", "abc", "2oo", "404x"] {
+            assert_eq!(read(&format!("Status: {status}\r\n\r\n"), Method::Get), None, "{status}");
+        }
+        for fields in ["Transfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 201 broken\r\n\r\n", "broken\r\n\r\n"] {
+            assert_eq!(read(fields, Method::Get), None, "{fields:?}");
+        }
+    }
+}

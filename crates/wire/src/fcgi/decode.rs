@@ -1,0 +1,241 @@
+//! Records from bytes, however these are cut (specification, section 3.3). Holds the header of one record and the content of
+//! the one that ends a request; everything else is lent. Must never copy a body.
+
+use super::{HEADER, REQUEST, VERSION, kind};
+
+/// Bytes of the content of `FCGI_END_REQUEST` that mean something.
+const END: usize = 5;
+
+/// Bytes are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+/// What an application says of a request that has ended (specification, section 5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolStatus {
+    /// `FCGI_REQUEST_COMPLETE`.
+    Complete,
+    /// `FCGI_CANT_MPX_CONN` or `FCGI_OVERLOADED`: it has not begun with the request.
+    Refused,
+    /// `FCGI_UNKNOWN_ROLE`, or a number that means nothing.
+    Failed,
+}
+
+/// A part of what an application says of our request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'d> {
+    /// Bytes of standard output.
+    Output(&'d [u8]),
+    /// No more of it comes.
+    OutputEnded,
+    /// Bytes of standard error, the last ones of their record where `whole`.
+    Error {
+        /// The bytes.
+        data: &'d [u8],
+        /// Their record ends with them.
+        whole: bool,
+    },
+    /// The request has ended.
+    Ended(ProtocolStatus),
+}
+
+/// A decoder of the records of one connection.
+#[derive(Debug, Clone, Default)]
+pub struct Decoder {
+    header: [u8; HEADER],
+    /// Bytes of the header that are here.
+    known: usize,
+    /// Bytes of content still to come.
+    content: u16,
+    /// Bytes behind it that mean nothing.
+    padding: u8,
+    end: [u8; END],
+    ended: usize,
+}
+
+impl Decoder {
+    /// Whether a record has begun and not ended.
+    pub fn is_inside(&self) -> bool {
+        self.known > 0
+    }
+
+    /// Takes bytes of `data`, and returns how many, with what they say at most once. `most`: bytes of output that can be
+    /// taken; with 0, none are, and nothing behind them. `(0, None)`: more has to come first, or room.
+    ///
+    /// # Errors
+    /// They are no records of this version.
+    pub fn next<'d>(&mut self, data: &'d [u8], most: usize) -> Result<(usize, Option<Piece<'d>>), Malformed> {
+        let mut used = 0;
+        loop {
+            let rest = &data[used..];
+            if self.known < HEADER {
+                let take = rest.len().min(HEADER - self.known);
+                self.header[self.known..self.known + take].copy_from_slice(&rest[..take]);
+                self.known += take;
+                used += take;
+                if self.known < HEADER {
+                    return if self.known > 0 && self.header[0] != VERSION { Err(Malformed) } else { Ok((used, None)) };
+                }
+                self.begin()?;
+                if self.content == 0 && self.is_ours() && self.header[1] == kind::STDOUT {
+                    self.leave_content();
+                    return Ok((used, Some(Piece::OutputEnded)));
+                }
+                continue;
+            }
+            if self.content > 0 {
+                let most = if self.is_ours() && self.header[1] == kind::STDOUT { most } else { usize::MAX };
+                let take = rest.len().min(self.content.into()).min(most);
+                if take == 0 {
+                    return Ok((used, None));
+                }
+                used += take;
+                // No more than there was of it.
+                self.content -= take as u16;
+                if let Some(piece) = self.piece(&rest[..take]) {
+                    return Ok((used, Some(piece)));
+                }
+                self.leave_content();
+                continue;
+            }
+            let take = rest.len().min(self.padding.into());
+            used += take;
+            self.padding -= take as u8;
+            self.leave_content();
+            if self.known == HEADER || used == data.len() {
+                return Ok((used, None));
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Malformed> {
+        if self.header[0] != VERSION {
+            return Err(Malformed);
+        }
+        self.content = u16::from_be_bytes([self.header[4], self.header[5]]);
+        self.padding = self.header[6];
+        self.ended = 0;
+        if self.header[1] == kind::END_REQUEST && self.is_ours() && usize::from(self.content) < END {
+            return Err(Malformed);
+        }
+        Ok(())
+    }
+
+    /// Another record follows where this one has no more.
+    fn leave_content(&mut self) {
+        if self.content == 0 && self.padding == 0 {
+            self.known = 0;
+        }
+    }
+
+    /// Records of other requests, and those about the connection, say nothing.
+    fn is_ours(&self) -> bool {
+        u16::from_be_bytes([self.header[2], self.header[3]]) == REQUEST
+    }
+
+    fn piece<'d>(&mut self, data: &'d [u8]) -> Option<Piece<'d>> {
+        let whole = self.content == 0;
+        let piece = match self.header[1] {
+            _ if !self.is_ours() => None,
+            kind::STDOUT => Some(Piece::Output(data)),
+            kind::STDERR => Some(Piece::Error { data, whole }),
+            kind::END_REQUEST => {
+                let take = data.len().min(END - self.ended);
+                self.end[self.ended..self.ended + take].copy_from_slice(&data[..take]);
+                self.ended += take;
+                whole.then(|| {
+                    Piece::Ended(match self.end[4] {
+                        0 => ProtocolStatus::Complete,
+                        1 | 2 => ProtocolStatus::Refused,
+                        _ => ProtocolStatus::Failed,
+                    })
+                })
+            }
+            _ => None,
+        };
+        if piece.is_some() {
+            self.leave_content();
+        }
+        piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a decoder says of bytes that come in pieces of `cut`, with room for `most` bytes of output at a time.
+    fn said(bytes: &[u8], cut: usize, most: usize) -> Result<String, Malformed> {
+        let mut decoder = Decoder::default();
+        let (mut text, mut output, mut errors) = (String::new(), String::new(), String::new());
+        for piece in bytes.chunks(cut.max(1)) {
+            let mut rest = piece;
+            loop {
+                let (used, found) = decoder.next(rest, most)?;
+                rest = &rest[used..];
+                match found {
+                    None if rest.is_empty() || used == 0 => break,
+                    None => {}
+                    Some(Piece::Output(data)) => {
+                        assert!(data.len() <= most);
+                        output += std::str::from_utf8(data).unwrap();
+                    }
+                    Some(Piece::Error { data, whole }) => {
+                        errors += std::str::from_utf8(data).unwrap();
+                        errors += if whole { "." } else { "" };
+                    }
+                    Some(Piece::OutputEnded) => text += "out ",
+                    Some(Piece::Ended(status)) => text += &format!("{status:?} "),
+                }
+            }
+        }
+        Ok(format!("{output}|{errors}|{text}{}", if decoder.is_inside() { "inside" } else { "" }))
+    }
+
+    #[test]
+    fn records_are_the_same_however_they_are_cut() {
+        let rows: &[(&[u8], &str)] = &[
+            (b"", "||"),
+            (b"\x01\x06\0\x01\0\x05\x03\0hello...", "hello||"),
+            (b"\x01\x06\0\x01\0\x05\0\0hello\x01\x06\0\x01\0\0\0\0", "hello||out "),
+            (b"\x01\x06\0\x01\0\0\x02\0..\x01\x03\0\x01\0\x08\0\0\0\0\0\0\0\0\0\0", "||out Complete "),
+            (b"\x01\x07\0\x01\0\x03\x01\0bad.\x01\x07\0\x01\0\x02\0\0no\x01\x07\0\x01\0\0\0\0", "|bad.no.|"),
+            // Another request's, and two about the connection.
+            (b"\x01\x06\0\x02\0\x02\0\0hi\x01\x0a\0\0\0\x03\x01\0abc.\x01\x0b\0\0\0\0\0\0", "||"),
+            (b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x07\x02\0\0\0", "||Refused "),
+            (b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x07\x01\0\0\0", "||Refused "),
+            (b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x07\x03\0\0\0", "||Failed "),
+            (b"\x01\x03\0\x01\0\x09\0\0\0\0\0\x07\0\0\0\0\0", "||Complete "),
+            (b"\x01\x06\0\x01\0\x05\0\0hel", "hel||inside"),
+            (b"\x01\x06\0", "||inside"),
+            (b"\x01\x06\0\x01\0\x01\x09\0h..", "h||inside"),
+        ];
+        for (bytes, expected) in rows {
+            for cut in 1..=bytes.len().max(1) {
+                for most in [1, 2, 1000] {
+                    assert_eq!(said(bytes, cut, most).as_deref(), Ok(*expected), "{cut} {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        for bytes in
+            [&b"\x02"[..], b"HTTP/1.1 200 OK\r\n\r\n", b"\0\x06\0\x01\0\0\0\0", b"\x01\x03\0\x01\0\x04\0\0\0\0\0\0"]
+        {
+            for cut in 1..=bytes.len() {
+                assert_eq!(said(bytes, cut, 10), Err(Malformed), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_room_nothing_of_the_output_is_taken() {
+        let mut decoder = Decoder::default();
+        let bytes = b"\x01\x06\0\x01\0\x05\0\0hello";
+        assert_eq!(decoder.next(bytes, 0), Ok((8, None)));
+        assert_eq!(decoder.next(&bytes[8..], 0), Ok((0, None)));
+        assert_eq!(decoder.next(&bytes[8..], 9), Ok((5, Some(Piece::Output(b"hello")))));
+    }
+}

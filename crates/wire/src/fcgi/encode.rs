@@ -1,0 +1,149 @@
+//! A request as records (specification, sections 3.4 and 5). Must never choose a parameter.
+
+use base::Buffer;
+
+use super::{HEADER, MAX_CONTENT, REQUEST, header, kind};
+use crate::h1::Overflow;
+
+/// `FCGI_RESPONDER`.
+const RESPONDER: u16 = 1;
+
+/// `FCGI_KEEP_CONN`.
+const KEEP_CONN: u8 = 1;
+
+/// Names that are asked for on a connection (specification, section 4.1).
+const VALUES: [&[u8]; 2] = [b"FCGI_MAX_REQS", b"FCGI_MPXS_CONNS"];
+
+/// Writes what begins a request: `FCGI_BEGIN_REQUEST`, one record of parameters, the end of these, and the end of the body
+/// where there is none. Parameters without a value are left out.
+///
+/// # Errors
+/// It does not fit, into `out` or into one record.
+pub fn encode_request<'p>(
+    keep: bool,
+    has_body: bool,
+    parameters: impl IntoIterator<Item = (&'p [u8], &'p [u8])>,
+    out: &mut Buffer,
+) -> Result<(), Overflow> {
+    let [high, low] = RESPONDER.to_be_bytes();
+    let flags = if keep { KEEP_CONN } else { 0 };
+    push(out, &header(kind::BEGIN_REQUEST, REQUEST, 8))?;
+    push(out, &[high, low, flags, 0, 0, 0, 0, 0])?;
+    let at = out.len();
+    push(out, &header(kind::PARAMS, REQUEST, 0))?;
+    for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_empty()) {
+        for length in [name.len(), value.len()] {
+            let (bytes, used) = length_of(length)?;
+            push(out, &bytes[..used])?;
+        }
+        push(out, name)?;
+        push(out, value)?;
+    }
+    let length = out.len() - at - HEADER;
+    let length = u16::try_from(length).map_err(|_| Overflow)?;
+    let begun = out.data_mut().get_mut(at..at + HEADER).ok_or(Overflow)?;
+    begun.copy_from_slice(&header(kind::PARAMS, REQUEST, length));
+    push(out, &header(kind::PARAMS, REQUEST, 0))?;
+    if has_body { Ok(()) } else { push(out, &end_of_body()) }
+}
+
+/// The length of a name or a value: one byte up to 127, else four with the highest bit set.
+fn length_of(length: usize) -> Result<([u8; 4], usize), Overflow> {
+    match u8::try_from(length) {
+        Ok(short @ 0..=127) => Ok(([short, 0, 0, 0], 1)),
+        _ if length <= MAX_CONTENT => Ok(((length as u32 | 1 << 31).to_be_bytes(), 4)),
+        _ => Err(Overflow),
+    }
+}
+
+fn push(out: &mut Buffer, bytes: &[u8]) -> Result<(), Overflow> {
+    if out.push(bytes) { Ok(()) } else { Err(Overflow) }
+}
+
+/// Whether what [`encode_request`] wrote asks the application to keep the connection.
+pub fn keeps_connection(request: &[u8]) -> bool {
+    request.get(HEADER + 2).is_some_and(|flags| flags & KEEP_CONN != 0)
+}
+
+/// Whether what [`encode_request`] wrote ends the body.
+pub fn ends_body(request: &[u8]) -> bool {
+    // The last record is empty: its header is the end.
+    request.ends_with(&end_of_body())
+}
+
+/// The header of a record with so many bytes of a body, which are more than none.
+pub fn body_record(length: u16) -> [u8; HEADER] {
+    header(kind::STDIN, REQUEST, length)
+}
+
+/// The end of a body.
+pub fn end_of_body() -> [u8; HEADER] {
+    header(kind::STDIN, REQUEST, 0)
+}
+
+/// `FCGI_ABORT_REQUEST`.
+pub fn abort_request() -> [u8; HEADER] {
+    header(kind::ABORT_REQUEST, REQUEST, 0)
+}
+
+/// `FCGI_GET_VALUES`: how many requests at a time an application takes, and whether on one connection.
+pub fn get_values() -> Vec<u8> {
+    let mut content = Vec::new();
+    for name in VALUES {
+        content.extend_from_slice(&[name.len() as u8, 0]);
+        content.extend_from_slice(name);
+    }
+    let mut record = header(kind::GET_VALUES, 0, content.len() as u16).to_vec();
+    record.append(&mut content);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(keep: bool, has_body: bool, parameters: &[(&str, &str)]) -> Result<Vec<u8>, Overflow> {
+        let mut out = Buffer::with_capacity(1 << 17);
+        let parameters = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        encode_request(keep, has_body, parameters, &mut out).map(|()| out.data().to_vec())
+    }
+
+    #[test]
+    fn a_request_is_what_the_specification_writes() {
+        let begin = b"\x01\x01\0\x01\0\x08\0\0\0\x01\x01\0\0\0\0\0";
+        let expected = [
+            &begin[..],
+            b"\x01\x04\0\x01\0\x07\0\0\x01\x04ABCDE",
+            b"\x01\x04\0\x01\0\0\0\0",
+            b"\x01\x05\0\x01\0\0\0\0",
+        ];
+        let found = request(true, false, &[("A", "BCDE"), ("EMPTY", "")]).unwrap();
+        assert_eq!(found, expected.concat());
+        assert!(keeps_connection(&found) && ends_body(&found));
+        let found = request(false, true, &[]).unwrap();
+        assert_eq!(found.len(), 32);
+        assert!(!keeps_connection(&found) && !ends_body(&found));
+    }
+
+    #[test]
+    fn lengths_take_one_byte_or_four() {
+        for (length, expected) in [(127, &b"\x7f"[..]), (128, b"\x80\0\0\x80"), (65_000, b"\x80\0\xfd\xe8")] {
+            let found = request(true, false, &[("A", &"x".repeat(length))]).unwrap();
+            assert_eq!(&found[25..25 + expected.len()], expected, "{length}");
+        }
+        assert_eq!(request(true, false, &[("A", &"x".repeat(70_000))]), Err(Overflow));
+        let half = "x".repeat(40_000);
+        assert_eq!(request(true, false, &[("A", &half), ("B", &half)]), Err(Overflow));
+        assert_eq!(
+            encode_request(true, false, [(&b"A"[..], &b"b"[..])], &mut Buffer::with_capacity(30)),
+            Err(Overflow)
+        );
+    }
+
+    #[test]
+    fn other_records() {
+        assert_eq!(get_values(), *b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS");
+        assert_eq!(abort_request(), *b"\x01\x02\0\x01\0\0\0\0");
+        assert_eq!(body_record(258), *b"\x01\x05\0\x01\x01\x02\0\0");
+    }
+}

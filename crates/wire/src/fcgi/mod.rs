@@ -1,0 +1,51 @@
+//! FastCGI (specification 1.0) as a web server speaks it with a responder: records are decoded from any pieces of bytes, a
+//! request is encoded as records, and the head of an answer says what CGI/1.1 has it say (RFC 3875, section 6). Must never
+//! know a connection, or what a parameter is worth.
+
+mod answer;
+mod decode;
+mod encode;
+
+pub use answer::{PREFIX, settle};
+pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
+pub use encode::{abort_request, body_record, encode_request, end_of_body, ends_body, get_values, keeps_connection};
+
+/// The version of every record (`FCGI_VERSION_1`).
+pub const VERSION: u8 = 1;
+
+/// Bytes of a record's header.
+pub const HEADER: usize = 8;
+
+/// Bytes of content of a record at most.
+pub const MAX_CONTENT: usize = 65_535;
+
+/// The number of the request on a connection that carries one at a time.
+pub const REQUEST: u16 = 1;
+
+/// Types of records (specification, section 8).
+pub mod kind {
+    /// `FCGI_BEGIN_REQUEST`.
+    pub const BEGIN_REQUEST: u8 = 1;
+    /// `FCGI_ABORT_REQUEST`.
+    pub const ABORT_REQUEST: u8 = 2;
+    /// `FCGI_END_REQUEST`.
+    pub const END_REQUEST: u8 = 3;
+    /// `FCGI_PARAMS`.
+    pub const PARAMS: u8 = 4;
+    /// `FCGI_STDIN`.
+    pub const STDIN: u8 = 5;
+    /// `FCGI_STDOUT`.
+    pub const STDOUT: u8 = 6;
+    /// `FCGI_STDERR`.
+    pub const STDERR: u8 = 7;
+    /// `FCGI_GET_VALUES`.
+    pub const GET_VALUES: u8 = 9;
+    /// `FCGI_GET_VALUES_RESULT`.
+    pub const GET_VALUES_RESULT: u8 = 10;
+}
+
+/// The header of a record without padding.
+pub(crate) fn header(kind: u8, request: u16, length: u16) -> [u8; HEADER] {
+    let ([id_high, id_low], [high, low]) = (request.to_be_bytes(), length.to_be_bytes());
+    [VERSION, kind, id_high, id_low, high, low, 0, 0]
+}
