@@ -6,13 +6,13 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     CompressionSpec, ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec,
-    FcgiAppSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
-    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
-    LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec,
-    PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec,
-    RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
-    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
-    TimeoutsSpec, TraceLineSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
+    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogSpec,
+    MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
+    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec,
+    RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
+    SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec, TimeoutsSpec, TraceLineSpec, TuneSpec,
+    UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -24,6 +24,10 @@ macro_rules! changed {
 }
 
 // Behind the macro that it uses.
+#[path = "show_fcgi.rs"]
+mod fcgi;
+#[path = "show_profiles.rs"]
+mod profiles;
 #[path = "show_resolvers.rs"]
 mod resolvers;
 #[path = "show_tls.rs"]
@@ -76,7 +80,7 @@ pub fn spec(spec: &Spec) -> String {
         acme,
         fcgi_apps,
     } = &spec.sections;
-    fcgi_apps.iter().for_each(|one| fcgi_app(one, &mut out));
+    fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
@@ -110,33 +114,9 @@ pub fn spec(spec: &Spec) -> String {
     asked.iter().for_each(|one| resolvers::show(one, &mut out));
     rings.iter().for_each(|one| ring(one, &mut out));
     log_forwards.iter().for_each(|one| log_forward(one, &mut out));
-    for LogProfileSpec { span, name, tag, steps } in log_profiles {
-        let _ = writeln!(out, "Profile {name} @{} {tag:?}", span.line);
-        for LogProfileStepSpec { step, drop, format, structured_data } in steps {
-            let _ = write!(out, "  on {step:?} drop={drop}");
-            field(&mut out, "format", format, &None);
-            field(&mut out, "sd", structured_data, &None);
-            out.push('\n');
-        }
-    }
+    log_profiles.iter().for_each(|one| profiles::show(one, &mut out));
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
-}
-
-fn fcgi_app(app: &FcgiAppSpec, out: &mut String) {
-    let FcgiAppSpec { span, name, docroot, index, path_info, acls, rules, logs_globally, logs, keep_conn, get_values } =
-        app;
-    let _ = write!(out, "fcgi-app {} @{}", name.value, span.line);
-    field(out, "docroot", docroot, &None);
-    field(out, "index", index, &None);
-    field(out, "path_info", &path_info.as_ref().map(|text| &text.value), &None);
-    field(out, "acls", &acls.iter().map(words).collect::<Vec<_>>(), &Vec::new());
-    field(out, "rules", &rules.iter().map(|rule| (rule.sets, words(&rule.line))).collect::<Vec<_>>(), &Vec::new());
-    field(out, "logs_globally", logs_globally, &false);
-    field(out, "keep_conn", keep_conn, &true);
-    field(out, "get_values", get_values, &false);
-    out.push('\n');
-    logs.iter().for_each(|one| log(one, out));
 }
 
 fn peers(section: &PeersSpec, out: &mut String) {

@@ -24,20 +24,6 @@ use crate::worker::SharedStreamState;
 /// What `SERVER_SOFTWARE` says.
 const SOFTWARE: &str = concat!("Weir ", env!("CARGO_PKG_VERSION"));
 
-/// Fields that an application gets only where `pass-header` names them: credentials, and what is about a connection.
-const HIDDEN: [&[u8]; 10] = [
-    b"authorization",
-    b"connection",
-    b"expect",
-    b"keep-alive",
-    b"proxy",
-    b"proxy-authenticate",
-    b"proxy-authorization",
-    b"te",
-    b"transfer-encoding",
-    b"upgrade",
-];
-
 /// The path of a request makes no parameters.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Headers), status: 500, page: true };
 
@@ -188,7 +174,7 @@ impl<'p> Parameters<'p> {
                     }
                 }
                 b"content-type" => self.add(b"CONTENT_TYPE", value),
-                _ if HIDDEN.contains(&name) && !passed() => {}
+                _ if fcgi::HIDDEN.contains(&name) && !passed() => {}
                 _ => self.list.push((Cow::Owned(parameter(name)), Cow::Borrowed(value))),
             }
         }

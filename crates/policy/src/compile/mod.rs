@@ -44,7 +44,7 @@ pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_serve
 pub use limits::Limits;
 use names::SpecNames;
 
-use crate::program::{Global, GlobalCompression, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
+use crate::program::{Global, GlobalCompression, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, Userlist};
 use crate::registry::Registry;
 use ::tls::details::Wanted;
 use base::moment::WallTime;
@@ -206,11 +206,7 @@ pub fn compile(
     let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
-    for (proxy, list) in compiler.shared.asked.take() {
-        if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
-            proxies[proxy].slow_userlists.push(list);
-        }
-    }
+    note_slow_lists(&compiler.shared, &userlists, &mut proxies);
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
     let (script_maps, traces) = (compiler.script_maps(spec), compiler.traces(spec));
@@ -252,6 +248,15 @@ pub fn compile(
         tls,
     };
     (!failed).then_some(program)
+}
+
+/// Notes which proxies ask `userlist`s whose passwords take long to compare.
+fn note_slow_lists(shared: &names::Shared, userlists: &[Userlist], proxies: &mut [Proxy]) {
+    for (proxy, list) in shared.asked.take() {
+        if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
+            proxies[proxy].slow_userlists.push(list);
+        }
+    }
 }
 
 /// Names the patterns that PCRE2 decides.

@@ -22,6 +22,20 @@ pub const MAX_CONTENT: usize = 65_535;
 /// The number of the request on a connection that carries one at a time.
 pub const REQUEST: u16 = 1;
 
+/// Fields that an application gets only where `pass-header` names them: credentials, and what is about a connection.
+pub const HIDDEN: [&[u8]; 10] = [
+    b"authorization",
+    b"connection",
+    b"expect",
+    b"keep-alive",
+    b"proxy",
+    b"proxy-authenticate",
+    b"proxy-authorization",
+    b"te",
+    b"transfer-encoding",
+    b"upgrade",
+];
+
 /// Types of records (specification, section 8).
 pub mod kind {
     /// `FCGI_BEGIN_REQUEST`.
