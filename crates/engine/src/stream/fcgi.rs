@@ -143,10 +143,13 @@ pub fn write_request(
     fcgi::encode_request(keep, has_body, parameters, out).map_err(|_| UNFIT)
 }
 
+/// A name and its value.
+type Pair<'p> = (Cow<'p, [u8]>, Cow<'p, [u8]>);
+
 /// Parameters, in the order in which they are sent.
 struct Parameters<'p> {
     prepared: &'p Prepared,
-    list: Vec<(Cow<'p, [u8]>, Cow<'p, [u8]>)>,
+    list: Vec<Pair<'p>>,
 }
 
 impl<'p> Parameters<'p> {
@@ -246,12 +249,10 @@ fn split(path: Vec<u8>, app: &FcgiApp) -> Option<(Vec<u8>, Vec<u8>)> {
         return Some((path, Vec::new()));
     }
     let group = |number| search.get(number).and_then(|(start, end)| path.get(start..end)).map(<[u8]>::to_vec);
-    match group(1) {
-        Some(name) => Some((name, group(2).unwrap_or_default())),
-        None => {
-            drop(search);
-            Some((path, Vec::new()))
-        }
+    let (name, info) = (group(1), group(2).unwrap_or_default());
+    match name {
+        Some(name) => Some((name, info)),
+        None => Some((path, Vec::new())),
     }
 }
 
