@@ -221,7 +221,7 @@ fn unknown_names_stay_errors_whose_hints_know_what_is_registered() {
         assert!(errors.len() == 1 && errors[0].contains(expected), "{rules}: {errors:?}");
     }
     let errors = compile(" tcp-request content lua.f", registry(&calls)).unwrap_err();
-    assert!(errors[0].contains("'tcp-request content' expects") && errors[0].contains("but got 'lua.f'"), "{errors:?}");
+    assert!(errors[0].contains("'tcp-request content' expects") && errors[0].contains("(got 'lua.f')"), "{errors:?}");
     let errors = compile(" http-request x.mark(a) %[x.path_length]", Registry::none()).unwrap_err();
     assert!(errors[0].contains("'http-request' expects"), "{errors:?}");
 }

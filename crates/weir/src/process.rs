@@ -107,6 +107,10 @@ fn launch(
     let folder = acme::prepare(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
+    if is_daemon {
+        // Its standard output and error are nowhere; a duplicate would keep those of the command open.
+        program.event_descriptors = Box::default();
+    }
     // The master of a worker has gone to the background already, and its number is the service's.
     let background = is_daemon && master.is_none();
     let null = if is_daemon && !background { NullDevice::open().ok() } else { None };

@@ -134,6 +134,8 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
                 "'jwt_decrypt_cert' : unknown certificate",
                 "verify is enabled by default but no CA file specified",
                 "not supported yet by Weir",
+                // No script registers it.
+                "'lua.deny' unknown service name",
                 "could not resolve address",
                 "no method found to resolve address",
                 "Failed to initialize server(s) addr.",

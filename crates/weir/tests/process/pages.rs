@@ -47,6 +47,19 @@ const MACHINE: &[&str] = &[
     "Can't load stats-file",
 ];
 
+/// The script of docs/lua.md.
+const HELLO: &str = r#"core.register_action("tag", { "http-req" }, function(txn, name, value)
+    txn.http:req_set_header(name, value)
+end, 2)
+core.register_service("hello", "http", function(applet)
+    local body = "Hello " .. applet.path .. "\n"
+    applet:set_status(200)
+    applet:add_header("content-length", #body)
+    applet:start_response()
+    applet:send(body)
+end)
+"#;
+
 /// Files that examples read: name and content.
 const FILES: &[(&str, &str)] = &[
     // A certificate that nobody trusts, with its key.
@@ -62,6 +75,7 @@ const FILES: &[(&str, &str)] = &[
     ("origins.lst", "https://example.com\n"),
     ("hosts.map", "api.example.com app\n"),
     ("maintenance.html", "<p>Back soon.\n"),
+    ("hello.lua", HELLO),
     ("issuer.pub", include_str!("../../../expression/tests/keys/rsa.pub")),
 ];
 
