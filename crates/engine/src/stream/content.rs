@@ -49,7 +49,7 @@ pub enum Passed {
     /// On in HTTP mode.
     Upgraded,
     /// To a service.
-    Served(ServiceRow),
+    Served(Box<ServiceRow>),
 }
 
 /// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
@@ -95,7 +95,7 @@ pub fn request<'a>(
                 session.upgrade(*protocol);
                 Ok(Passed::Upgraded)
             }
-            Some(Final::Service(service)) => Ok(Passed::Served(service.clone())),
+            Some(Final::Service(service)) => Ok(Passed::Served(Box::new(service.clone()))),
             Some(ended) => {
                 cut(client, ended);
                 Err(outcome(state, ended, Phase::Request))

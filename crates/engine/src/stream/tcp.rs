@@ -95,14 +95,13 @@ pub fn serve<'a>(
     async move {
         let state = begin(session);
         let inspected = if session.proxy().rules.request_content.is_empty() {
-            Ok(Passed::Goes)
+            Ok(false)
         } else {
             inspect(session, client, &state, session.proxy()).await
         };
         let ended = match inspected {
-            Ok(Passed::Upgraded) => Ok(Way::Upgraded),
-            Ok(Passed::Served(service)) => Err(served(session, client, &state, &service).await),
-            Ok(Passed::Goes) => {
+            Ok(true) => Ok(Way::Upgraded),
+            Ok(false) => {
                 let arguments = (session, &mut *client, &state);
                 rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
             }
@@ -137,10 +136,10 @@ fn served<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
-    service: &'a ServiceRow,
+    service: Box<ServiceRow>,
 ) -> rt::Recycled<impl Future<Output = Outcome> + 'a> {
-    rt::boxed_with((session, client, state, service), |(session, client, state, service)| {
-        byte_service::serve(session, client, state, service)
+    rt::boxed_with((session, client, state, service), |(session, client, state, service)| async move {
+        byte_service::serve(session, client, state, &service).await
     })
 }
 
@@ -174,17 +173,21 @@ fn begin(session: &StreamTask) -> SharedStreamState {
     state
 }
 
-/// Runs the rules of `proxy` on what the client sends.
+/// Runs the rules of `proxy` on what the client sends: whether it goes over to HTTP. A session that goes to a service ends here.
 fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
     proxy: &'a Proxy,
-) -> rt::Recycled<impl Future<Output = Result<Passed, Outcome>> + 'a> {
+) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
     rt::boxed_with((session, client, state, proxy), |(session, client, state, proxy)| async move {
-        let Client { conn, timer, .. } = client;
+        let Client { conn, timer, .. } = &mut *client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        content::request(session, stream, input, timer, state, proxy).await
+        match content::request(session, stream, input, timer, state, proxy).await? {
+            Passed::Goes => Ok(false),
+            Passed::Upgraded => Ok(true),
+            Passed::Served(service) => Err(served(session, client, state, service).await),
+        }
     })
 }
 
@@ -243,11 +246,8 @@ async fn choose_backend<'s>(
     }
     metrics::backend(&session.worker, backend);
     filter::choose(session, state, backend);
-    if backend.index != frontend.index
-        && !backend.rules.request_content.is_empty()
-        && let Passed::Served(service) = inspect(session, client, state, backend).await?
-    {
-        return Err(served(session, client, state, &service).await);
+    if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
+        inspect(session, client, state, backend).await?;
     }
     Ok(Some(backend))
 }
