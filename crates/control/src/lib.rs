@@ -9,3 +9,4 @@ pub mod runtime;
 pub mod saved_state;
 pub mod services;
 mod statistics;
+mod unsent;

@@ -1,14 +1,13 @@
 //! HAProxy's classes in a state: what is written in Lua, and the functions that it asks. Must never run a script.
 
-use std::cell::Cell;
 use std::time::Duration;
 
-use engine::probes::{Names, ProcessProbes};
+use engine::service::bare::lend_process;
 use engine::worker::Worker;
 use expression::convert::date;
 use expression::pattern::{Network, Places, Regex, Steps};
-use expression::sample::{Bytes, Context, Direction, Meter, Transaction};
-use expression::variable::{Variable, Variables};
+use expression::sample::Context;
+use expression::variable::Variable;
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
 
 use crate::lent::text;
@@ -176,37 +175,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
 
 /// Lends an evaluation without a stream.
 pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
-    let generation = worker.generation();
-    let shared = &worker.process;
-    worker.with_arena(|arena| {
-        with(&Context {
-            program: Some(&*generation.program),
-            live: Some(&*shared.live),
-            lists: Some(&generation.lists),
-            arena,
-            limit: generation.program.global.bufsize,
-            now: rt::now(),
-            probes: &ProcessProbes { worker, names: Names { frontend: "LUA", ..Names::default() }, identify: None },
-            direction: Direction::Request,
-            frontend: None,
-            backend: None,
-            server: None,
-            request: None,
-            unread: None,
-            response: None,
-            bytes: Bytes::new(&[], true),
-            transaction: Transaction::default(),
-            captures: None,
-            variables: Variables {
-                process: Some(&shared.live.variables),
-                limits: shared.live.variable_limits.as_ref(),
-                ..Variables::default()
-            },
-            incomplete: Cell::new(false),
-            exhausted: Cell::new(false),
-            meter: &Meter::default(),
-        })
-    })
+    lend_process((worker, &worker.generation()), "LUA", with)
 }
 
 fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {

@@ -25,6 +25,7 @@ use wire::http::Head;
 
 use crate::field::Form;
 use crate::statistics::{self, Object, Wish};
+use crate::unsent::Unsent;
 use form::Submission;
 use query::{Query, View};
 
@@ -37,8 +38,7 @@ pub(crate) fn start(session: &Session, request: PageRequest) -> Box<dyn Service>
         query: Query::default(),
         wish: Wish::all(Form::Plain),
         work: Work::Reading(Submission::default()),
-        written: Vec::new(),
-        taken: 0,
+        unsent: Unsent::default(),
     })
 }
 
@@ -70,9 +70,8 @@ struct PageService {
     query: Query,
     wish: Wish,
     work: Work,
-    /// Bytes that are written and not taken from [`PageService::taken`] on.
-    written: Vec<u8>,
-    taken: usize,
+    /// What is written of it and not taken.
+    unsent: Unsent,
 }
 
 /// The page of a request.
@@ -121,19 +120,8 @@ impl Service for PageService {
     fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
         let mut count = 0;
         loop {
-            let waiting = &self.written[self.taken..];
-            let taken = waiting.len().min(out.room());
-            if !out.push(&waiting[..taken]) {
-                return Poll::Ready(Err(Failed));
-            }
-            self.taken += taken;
-            count += taken;
-            if self.taken < self.written.len() {
-                return Poll::Ready(Ok(count));
-            }
-            self.written.clear();
-            self.taken = 0;
-            if !self.write() {
+            count += self.unsent.take(out)?;
+            if !self.unsent.is_empty() || !self.write() {
                 return Poll::Ready(Ok(count));
             }
         }
@@ -192,7 +180,7 @@ impl PageService {
         };
         let next = shown.write(place, &mut text);
         self.work = next.map_or(Work::Written, Work::Writing);
-        self.written.extend_from_slice(&config::text::to_bytes(&text));
+        self.unsent.push(&config::text::to_bytes(&text));
         true
     }
 }

@@ -20,6 +20,7 @@ use engine::worker::Worker;
 use wire::http::{Head, error_pages};
 
 use crate::statistics::process::look;
+use crate::unsent::Unsent;
 use output::{Output, Place};
 use selection::Selection;
 
@@ -41,8 +42,7 @@ pub(crate) fn start(session: &Session) -> Box<dyn Service> {
         selection: Selection::default(),
         work: Work::Asked,
         here: Vec::new(),
-        written: Vec::new(),
-        taken: 0,
+        unsent: Unsent::default(),
     })
 }
 
@@ -65,9 +65,8 @@ struct Exporter {
     work: Work,
     /// Tasks and bytes of buffers, by worker.
     here: Here,
-    /// Bytes that are written and not taken from [`Exporter::taken`] on.
-    written: Vec<u8>,
-    taken: usize,
+    /// What is written of them and not taken.
+    unsent: Unsent,
 }
 
 impl Service for Exporter {
@@ -94,18 +93,10 @@ impl Service for Exporter {
     fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
         let (mut count, mut empty) = (0, 0);
         loop {
-            let waiting = &self.written[self.taken..];
-            let taken = waiting.len().min(out.room());
-            if !out.push(&waiting[..taken]) {
-                return Poll::Ready(Err(Failed));
-            }
-            self.taken += taken;
-            count += taken;
-            if self.taken < self.written.len() {
+            count += self.unsent.take(out)?;
+            if !self.unsent.is_empty() {
                 return Poll::Ready(Ok(count));
             }
-            self.written.clear();
-            self.taken = 0;
             let Work::Writing(place) = self.work else { return Poll::Ready(Ok(count)) };
             if empty == MOST_EMPTY {
                 if count > 0 {
@@ -115,7 +106,7 @@ impl Service for Exporter {
                 return Poll::Pending;
             }
             self.write(place);
-            empty += usize::from(self.written.is_empty());
+            empty += usize::from(self.unsent.is_empty());
         }
     }
 }
@@ -124,9 +115,9 @@ impl Exporter {
     /// Answers a request that asks for what is not there.
     fn refuse(&mut self, answer: &mut Head) {
         let page = error_pages::page(400);
-        self.written = page.map(|page| page.body()).unwrap_or_default();
+        self.unsent.push(&page.map(|page| page.body()).unwrap_or_default());
         let reason = page.map_or("Bad request", |page| page.reason);
-        respond(answer, 400, reason.as_bytes(), Some(self.written.len() as u64));
+        respond(answer, 400, reason.as_bytes(), Some(self.unsent.len() as u64));
         answer.append(b"cache-control", b"no-cache");
         answer.append(b"content-type", b"text/html");
         self.work = Work::Written;
@@ -138,6 +129,6 @@ impl Exporter {
             Output { worker: &self.worker, generation: &self.generation, selection: &self.selection, here: &self.here };
         let mut text = String::new();
         self.work = output.write(place, &mut text).map_or(Work::Written, Work::Writing);
-        self.written.extend_from_slice(&config::text::to_bytes(&text));
+        self.unsent.push(&config::text::to_bytes(&text));
     }
 }

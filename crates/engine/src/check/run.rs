@@ -12,7 +12,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::h2::Solo;
 use conn::transport::Transport;
-use expression::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
+use expression::sample::{Bytes, Context, Direction, Meter, Value};
 use expression::variable::{Phase, SessionStore, Store, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
@@ -445,24 +445,16 @@ impl<'a> Course<'a> {
         let (shared, program) = (&self.worker.process, &self.generation.program);
         let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };
         self.worker.with_arena(|arena| {
+            let probes = ProcessProbes { worker: self.worker, names, identify: Some(&|| self.unique_id()) };
             with(&Context {
                 program: Some(&**program),
                 live: Some(&*shared.live),
                 lists: Some(&self.generation.lists),
-                arena,
-                limit: program.global.bufsize,
-                now: rt::now(),
-                probes: &ProcessProbes { worker: self.worker, names, identify: Some(&|| self.unique_id()) },
                 direction: Direction::Response,
-                frontend: None,
                 backend: Some(self.proxy.index),
                 server: Some(self.server.index),
-                request: None,
-                unread: None,
                 response: self.head.as_ref(),
                 bytes: Bytes::new(data, true),
-                transaction: Transaction::default(),
-                captures: None,
                 variables: Variables {
                     process: Some(&shared.live.variables),
                     session: Some(&self.session),
@@ -470,9 +462,7 @@ impl<'a> Course<'a> {
                     phase: Phase::Check,
                     limits: shared.live.variable_limits.as_ref(),
                 },
-                incomplete: Cell::new(false),
-                exhausted: Cell::new(false),
-                meter: &Meter::default(),
+                ..Context::blank(arena, program.global.bufsize, rt::now(), &probes, &Meter::default())
             })
         })
     }

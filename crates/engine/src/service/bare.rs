@@ -1,15 +1,18 @@
 //! Evaluations that no stream stands behind: look-ups of the runtime API, keys of log lines. Must never know who asks.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 
 use base::moment::WallTime;
 use bumpalo::Bump;
 use expression::pattern::ListStates;
-use expression::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
+use expression::sample::{Context, Meter, Probes, Transport, Value};
 use expression::variable::Variables;
 use live::Live;
 use policy::program::Program;
+
+use crate::generation::Generation;
+use crate::probes::{Names, ProcessProbes};
+use crate::worker::Worker;
 
 /// Nothing is known but what is looked at.
 struct NoProbes;
@@ -47,23 +50,29 @@ pub fn lend<T>(
         program: Some(program),
         live: Some(live),
         lists: Some(lists),
-        arena,
-        limit: program.global.bufsize,
-        now: rt::now(),
-        probes: &NoProbes,
-        direction: Direction::Request,
-        frontend: None,
-        backend: None,
-        server: None,
-        request: None,
-        unread: None,
-        response: None,
-        bytes: Bytes::new(&[], true),
-        transaction: Transaction::default(),
-        captures: None,
-        variables: Variables::default(),
-        incomplete: Cell::new(false),
-        exhausted: Cell::new(false),
-        meter: &Meter::default(),
+        ..Context::blank(arena, program.global.bufsize, rt::now(), &NoProbes, &Meter::default())
+    })
+}
+
+/// Lends an evaluation the process and its variables. Log formats have `name` in the place of a frontend's.
+pub fn lend_process<T>(
+    (worker, generation): (&Worker, &Generation),
+    name: &str,
+    with: impl FnOnce(&Context<'_>) -> T,
+) -> T {
+    let live = &worker.process.live;
+    let probes = ProcessProbes { worker, names: Names { frontend: name, ..Names::default() }, identify: None };
+    worker.with_arena(|arena| {
+        with(&Context {
+            program: Some(&*generation.program),
+            live: Some(&**live),
+            lists: Some(&generation.lists),
+            variables: Variables {
+                process: Some(&live.variables),
+                limits: live.variable_limits.as_ref(),
+                ..Variables::default()
+            },
+            ..Context::blank(arena, generation.program.global.bufsize, rt::now(), &probes, &Meter::default())
+        })
     })
 }

@@ -97,6 +97,34 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// What an evaluation sees for which there is no stream, no configuration and no live state: others are made from it, with
+    /// the fields that they know.
+    pub fn blank(arena: &'a Bump, limit: usize, now: Moment, probes: &'a dyn Probes, meter: &'a Meter) -> Self {
+        Self {
+            program: None,
+            live: None,
+            lists: None,
+            arena,
+            limit,
+            now,
+            probes,
+            direction: Direction::Request,
+            frontend: None,
+            backend: None,
+            server: None,
+            request: None,
+            unread: None,
+            response: None,
+            bytes: Bytes::new(&[], true),
+            transaction: Transaction::default(),
+            captures: None,
+            variables: Variables::default(),
+            incomplete: Cell::new(false),
+            exhausted: Cell::new(false),
+            meter,
+        }
+    }
+
     /// Text to be put together, of about that many bytes.
     pub fn text(&self, capacity: usize) -> Text<'a> {
         Text::new(self.arena, capacity, self.limit)

@@ -9,9 +9,8 @@ use bumpalo::Bump;
 use config::diagnostic::Form;
 use config::spec::{SetVariableSpec, Spec};
 use expression::Names as _;
-use expression::sample::{Bytes, Context, Direction, Meter, Place, Probes, Transaction};
+use expression::sample::{Context, Meter, Place, Probes};
 use expression::variable::{Scope, Store, Stored, Variable, Variables};
-use std::cell::Cell;
 use std::sync::RwLock;
 
 impl Compiler<'_> {
@@ -83,27 +82,5 @@ pub(super) fn context<'a>(
     variables: Variables<'a>,
     meter: &'a Meter,
 ) -> Context<'a> {
-    Context {
-        program: None,
-        live: None,
-        lists: None,
-        arena,
-        limit,
-        now: Moment::ZERO,
-        probes,
-        direction: Direction::Request,
-        frontend: None,
-        backend: None,
-        server: None,
-        request: None,
-        unread: None,
-        response: None,
-        bytes: Bytes::new(&[], true),
-        transaction: Transaction::default(),
-        captures: None,
-        variables,
-        incomplete: Cell::new(false),
-        exhausted: Cell::new(false),
-        meter,
-    }
+    Context { variables, ..Context::blank(arena, limit, Moment::ZERO, probes, meter) }
 }

@@ -12,7 +12,6 @@ mod cookies;
 mod crt_lists;
 mod debug;
 mod environment;
-mod evaluation;
 mod events;
 mod frontends;
 mod handover;

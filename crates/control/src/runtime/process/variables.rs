@@ -12,8 +12,8 @@ use policy::rule::Assigned;
 
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};
-use super::evaluation::lend;
 use engine::generation::Generation;
+use engine::service::bare::lend_process;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -83,7 +83,7 @@ fn get(call: &mut Call<'_, Worker>) {
     }
     let variable = Variable::parse(&name).ok().filter(|variable| variable.scope == Scope::Process);
     let line = variable.and_then(|variable| {
-        lend((call.state, call.generation), |context| {
+        lend_process((call.state, call.generation), "CLI", |context| {
             let value = context.variables.get(context, &variable)?;
             let mut line = format!("{name}: type={} value=<", value.kind()).into_bytes();
             line.extend(context.as_text(value).unwrap_or_default());
@@ -129,6 +129,6 @@ fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, 
     if let Ok(mut known) = live.names.write() {
         known.add(&variable);
     }
-    lend((worker, generation), |context| assigned.set(&variable, context));
+    lend_process((worker, generation), "CLI", |context| assigned.set(&variable, context));
     Ok(())
 }
