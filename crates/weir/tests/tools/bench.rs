@@ -113,9 +113,13 @@ fn a_run_leaves_its_results_and_nothing_else() {
     assert!(rounds(&results).filter(|round| !round.threads.is_empty()).all(|round| spent(round) > 0.0));
     assert!(fs::read_to_string(folder.path("out/report.html")).unwrap().contains("first"));
     assert!(fs::read_to_string(folder.path("out/first/weir.cfg")).unwrap().starts_with("global\n    nbthread 1\n"));
-    for said in
-        ["The ground:", "6 rounds of 0.2 s", "[6/6] first, 64 bytes, 4 connections: ", "CPU us/request", "Results: "]
-    {
+    for said in [
+        "The environment:",
+        "6 rounds of 0.2 s",
+        "[6/6] first, 64 bytes, 4 connections: ",
+        "CPU us/request",
+        "Results: ",
+    ] {
         assert!(run.stdout.contains(said), "{said} is missing:\n{}", run.stdout);
     }
     assert!(!run.stdout.contains('\x1b') && run.stderr.is_empty(), "{}", run.stderr);
