@@ -1,5 +1,5 @@
 //! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
-//! streams carry requests, state become log lines. Must never parse bytes or configuration text.
+//! streams carry requests, states become log lines. Must never parse bytes or configuration text.
 
 pub mod acme;
 pub mod acme_state;

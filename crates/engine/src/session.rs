@@ -327,7 +327,7 @@ impl Session {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
     }
 
-    /// Ends a stream: its state are given back.
+    /// Ends a stream: its state is given back.
     pub fn end(&self, state: SharedStreamState) {
         stream::task::end(&self.worker, state);
     }

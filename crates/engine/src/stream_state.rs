@@ -1,5 +1,5 @@
-//! What is known of a stream: who, what, when, how it ends. StreamState live outside the future that serves the stream, so
-//! that they outlive a panic in it. Must never decide anything.
+//! What is known of a stream: who, what, when, how it ends. It lives outside the future that serves the stream, so
+//! that it outlives a panic in it. Must never decide anything.
 
 use crate::stream::budget::Spent;
 use crate::stream::cache::CacheUse;

@@ -279,7 +279,7 @@ impl Process {
     }
 }
 
-/// StreamState of one stream, reachable from its session and from the future that serves it.
+/// The state of one stream, reachable from its session and from the future that serves it.
 pub type SharedStreamState = Rc<RefCell<StreamState>>;
 
 /// A request's place at a server, held by a worker's own handle.
@@ -326,7 +326,7 @@ pub struct Worker {
 /// Bytes of scratch memory that a worker keeps.
 const ARENA_KEPT: usize = 64 * 1024;
 
-/// StreamState kept for later streams.
+/// States kept for later streams.
 const FACTS_KEPT: usize = 1024;
 
 impl Worker {

@@ -138,7 +138,7 @@ impl FilterStage {
     }
 }
 
-/// What a turn of the filter_stage brought about.
+/// What one step of a filter brought about.
 pub(super) enum Sifted {
     /// Something is to be written.
     Output,
@@ -186,7 +186,7 @@ impl Flow {
         self.filter_stage.as_ref().and_then(|filter_stage| filter_stage.until)
     }
 
-    /// Hands the payload that was just read to the filter_stage.
+    /// Hands the payload that was just read to the filter.
     pub(super) fn hold(&mut self) {
         if let Some(filter_stage) = &mut self.filter_stage {
             debug_assert!(filter_stage.held.is_empty(), "nothing is read while something is held");
@@ -195,7 +195,7 @@ impl Flow {
         }
     }
 
-    /// Has the filter_stage let go what it will, into `body`.
+    /// Has the filter let go what it will, into `body`.
     pub(super) fn sift(&mut self) -> Sifted {
         let ended = matches!(self.source, Source::Ended);
         let Some(filter_stage) = &mut self.filter_stage else { return Sifted::Hungry };

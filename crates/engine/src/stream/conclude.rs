@@ -1,4 +1,4 @@
-//! The end of a stream: its state become a log line, and are given back. Must never wait.
+//! The end of a stream: its state becomes a log line, and is given back. Must never wait.
 
 use base::moment::WallTime;
 use config::spec::{LogStep, Mode};

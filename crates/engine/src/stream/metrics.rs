@@ -263,7 +263,7 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step)
     }
 }
 
-/// Whom the state of a stream are counted for.
+/// Whom a stream is counted for.
 struct Parties<'a> {
     front: &'a ObjectCounters,
     bind: Option<&'a ObjectCounters>,

@@ -176,7 +176,7 @@ fn plan_of<'s>(session: &'s Session, state: &StreamState) -> Option<(&'s Proxy, 
     proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
 }
 
-/// The same for a head that the state do not hold at the moment.
+/// The same for a head that the state does not hold at the moment.
 pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
     let Some((proxy, plan)) = plan_of(session, state) else { return };
     let (Some(cookie), Some(server)) = (&plan.cookie, state.server) else { return };

@@ -99,7 +99,7 @@ impl StreamTask {
         matches!(self.owner, Owner::Own(_))
     }
 
-    /// Begins a stream: its state are reachable from here until it is concluded.
+    /// Begins a stream: its state is reachable from here until it is concluded.
     pub fn begin(&self) -> SharedStreamState {
         let state = self.worker.take_stream_state();
         let handshake = self.take_handshake();
@@ -181,7 +181,7 @@ impl StreamTask {
     }
 }
 
-/// Ends a stream: its state are given back, and its task serves none any more.
+/// Ends a stream: its state is given back, and its task serves none any more.
 pub fn end(worker: &Worker, state: SharedStreamState) {
     if let Ok(mut known) = state.try_borrow_mut() {
         if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {

@@ -34,7 +34,7 @@ impl Worker {
         self.text.set(text);
     }
 
-    /// Takes clean state for a stream.
+    /// Takes a clean state for a stream.
     pub fn take_stream_state(&self) -> SharedStreamState {
         self.state.borrow_mut().pop().unwrap_or_else(|| {
             let mut state = StreamState::default();
@@ -43,7 +43,7 @@ impl Worker {
         })
     }
 
-    /// Lends state to rules that run before there is a stream.
+    /// Lends a state to rules that run before there is a stream.
     pub fn with_blank_state<T>(&self, with: impl FnOnce(&mut StreamState) -> T) -> T {
         let state = self.take_stream_state();
         let result = {
@@ -57,7 +57,7 @@ impl Worker {
         result
     }
 
-    /// Gives state back, for the next stream.
+    /// Gives a state back, for the next stream.
     pub fn keep_stream_state(&self, state: SharedStreamState) {
         self.requests.set(self.requests.get() + 1);
         let mut kept = self.state.borrow_mut();

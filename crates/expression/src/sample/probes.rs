@@ -275,7 +275,7 @@ pub struct OwnLimits {
     pub retries: Option<u32>,
 }
 
-/// HandshakeInfo that only the transport knows.
+/// Facts that only the transport knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Transport {

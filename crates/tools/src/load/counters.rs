@@ -1,4 +1,4 @@
-//! What was counted: one counters a worker and interval, added up. Must never count anything twice: an interval's counters is
+//! What was counted: a set of counters for each worker and interval, added up. Must never count anything twice: that of an interval is
 //! taken away from its worker.
 
 use hdrhistogram::Histogram;
@@ -39,7 +39,7 @@ pub struct Counters {
     /// Of the reference client, to the last byte.
     pub reference: Times,
     /// Of answers that came whole with their first byte, as small ones do: they belong to the first byte's times and to
-    /// the last byte's, and are counted once until the counters is taken.
+    /// the last byte's, and are counted once until the counters are taken.
     at_once: Option<Box<Times>>,
 }
 

@@ -110,7 +110,7 @@ pub struct Moment {
 }
 
 impl Counts {
-    /// Of a counters.
+    /// Of a set of counters.
     #[must_use]
     pub fn of(counters: &Counters, moment: &Moment) -> Self {
         let classes = classes(counters);

@@ -160,7 +160,7 @@ impl Chart {
         }
     }
 
-    /// A drawing of its own, with its style, its environment and its heading in it.
+    /// A drawing of its own, with its style, its background and its heading in it.
     pub fn file(&self, heading: &str) -> String {
         let drawn = match self {
             Self::Lines(lines) => lines.draw(Frame::Wide, "chart", Some(heading)),
@@ -170,7 +170,7 @@ impl Chart {
     }
 }
 
-/// Opens a drawing; one of its own, which has a heading, brings its style and its environment.
+/// Opens a drawing; one of its own, which has a heading, brings its style and its background.
 pub fn open(frame: Frame, size: (f64, f64), id: &str, words: (&str, &str), heading: Option<&str>) -> Svg {
     let margin = if heading.is_some() { MARGIN } else { 0.0 };
     let mut svg = Svg::open(frame.class(), size, margin, id, words.0, words.1);

@@ -239,7 +239,7 @@ impl Worker {
         }
     }
 
-    /// Reports a counters each second, until the worker's connections have ended.
+    /// Reports counters each second, until the worker's connections have ended.
     pub(super) async fn report_seconds(&self) {
         let start = self.course.start();
         let mut second = 0;
