@@ -333,7 +333,8 @@ impl Flow {
             filter_stage.begin();
         }
         self.gather(cx, source, sink, moved);
-        let mut step = match self.poll_rounds(cx, source, sink, moved) {
+        let rounds = self.gather_at_hand(cx, source, moved).and_then(|()| self.poll_rounds(cx, source, sink, moved));
+        let mut step = match rounds {
             Ok(step) => step,
             Err(error) => {
                 if !matches!(error, FlowError::Write(_)) {

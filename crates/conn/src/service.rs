@@ -59,6 +59,10 @@ impl ByteSource for Payload<'_, '_> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.0.poll_data(cx, buffer).map_err(|Failed| io::ErrorKind::Other.into())
     }
+
+    fn is_at_hand(&self) -> bool {
+        true
+    }
 }
 
 /// A service as the sink of a request's payload.

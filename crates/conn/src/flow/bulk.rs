@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use super::{ByteSink, ByteSource, Flow, Moved, Source};
+use super::{ByteSink, ByteSource, Flow, FlowError, Moved, Source};
 
 /// A body whose remainder is at least this long is read in large pieces.
 const BULK: u64 = 64 * 1024;
@@ -66,6 +66,23 @@ impl Flow {
                 }
             }
         }
+    }
+
+    /// A head waits for the first payload of a source that has it at hand: one write for both.
+    pub(super) fn gather_at_hand(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut impl ByteSource,
+        moved: &mut Moved,
+    ) -> Result<(), FlowError> {
+        let waits = !self.head.is_empty() && self.body.is_empty() && self.tail.is_empty();
+        if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() {
+            return Ok(());
+        }
+        if self.poll_fill(cx, source, moved)?.is_ready() && self.record.is_some() {
+            self.note();
+        }
+        Ok(())
     }
 
     /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as

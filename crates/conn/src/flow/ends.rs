@@ -44,6 +44,11 @@ pub trait ByteSource {
     fn is_quiet(&self) -> bool {
         true
     }
+
+    /// Whether a read makes no system call: what there is goes out along with the head in front of it.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
 }
 
 /// A sink for bytes.

@@ -127,7 +127,9 @@ proptest! {
         })
     ) {
         rt::sim::run(case.seed, 1, Arc::new(|_| Box::pin(async {})), async move {
-            memory::run(&case, &reads, &writes);
+            for at_hand in [false, true] {
+                memory::run(&case, &reads, &writes, at_hand);
+            }
         });
     }
 }
@@ -173,4 +175,11 @@ fn nothing_that_was_not_understood_follows_a_chunk_from_the_pipe() {
             network::run(case).await;
         });
     }
+}
+
+#[test]
+fn a_head_and_payload_at_hand_are_one_write() {
+    rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), async move {
+        assert_eq!((memory::writes(true), memory::writes(false)), (1, 2));
+    });
 }

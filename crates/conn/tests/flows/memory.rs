@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
 use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowError, Moved, Step, body_buffer};
+use wire::http::Framing;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
 
@@ -30,6 +31,7 @@ struct Source {
     /// The end was given.
     ended: bool,
     mark: usize,
+    at_hand: bool,
 }
 
 impl ByteSource for Source {
@@ -57,6 +59,10 @@ impl ByteSource for Source {
 
     fn is_quiet(&self) -> bool {
         self.turn.is_multiple_of(2)
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.at_hand
     }
 }
 
@@ -117,7 +123,7 @@ struct Transfer<'a> {
     written_before: usize,
 }
 
-pub fn run(case: &Case, reads: &Script, writes: &Script) {
+pub fn run(case: &Case, reads: &Script, writes: &Script, at_hand: bool) {
     let sent = case.sent();
     let (arrived, end) = match case.end {
         End::SourceCloses(at) => (at.min(sent.bytes.len()), Some(Ok(0))),
@@ -130,7 +136,7 @@ pub fn run(case: &Case, reads: &Script, writes: &Script) {
     let length = case.early.min(arrived).min(early.room());
     assert!(early.push(&bytes[..length]));
     let fails = if let End::SinkFails(at) = case.end { at } else { usize::MAX };
-    let source = Source { bytes, at: length, script: reads.clone(), turn: 0, end, ended: false, mark: 1 };
+    let source = Source { bytes, at: length, script: reads.clone(), turn: 0, end, ended: false, mark: 1, at_hand };
     let sink = Sink { taken: Vec::new(), script: writes.clone(), turn: 0, fails };
     let flow = Flow::idle();
     let mut transfer = Transfer { case, flow, source, sink, sinks: 0, moved: Moved::default(), written_before: 0 };
@@ -245,4 +251,22 @@ impl Transfer<'_> {
         self.write_head();
         self.written_before += std::mem::take(&mut self.sink.taken).len();
     }
+}
+
+/// How often a short answer is written whose payload comes from a source that has it at hand, or not.
+pub fn writes(at_hand: bool) -> usize {
+    let script = Script(vec![100_000]);
+    let bytes = b"payload".to_vec();
+    let mut source =
+        Source { bytes, at: 0, script: script.clone(), turn: 0, end: None, ended: false, mark: 1, at_hand };
+    let mut sink = Sink { taken: Vec::new(), script, turn: 0, fails: usize::MAX };
+    let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+    assert!(flow.head_mut().push(b"head "));
+    assert!(flow.start(Buffer::empty(), Framing::Length(7), false).is_ok());
+    let mut context = Context::from_waker(Waker::noop());
+    while !flow.is_finished() {
+        assert!(flow.poll(&mut context, &mut source, &mut sink, &mut moved).is_ok());
+    }
+    assert_eq!(sink.taken, b"head payload");
+    sink.turn
 }

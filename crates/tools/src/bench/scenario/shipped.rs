@@ -42,6 +42,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("bodies-http-onecore"),
     shipped!("bodies-tcp"),
     shipped!("bodies-tcp-onecore"),
+    shipped!("cache-hits"),
+    shipped!("compression"),
     shipped!("workers-sweep"),
     shipped!("rate-sweep"),
     shipped!("tls-handshake-full"),
