@@ -36,10 +36,10 @@ pub struct Slab<T> {
 
 struct Entry<T> {
     generation: u32,
-    place: Place<T>,
+    place: SlabEntry<T>,
 }
 
-enum Place<T> {
+enum SlabEntry<T> {
     Taken(T),
     /// The next free slot, or [`NONE`].
     Free(u32),
@@ -82,7 +82,7 @@ impl<T> Slab<T> {
         self.len += 1;
         let slot = self.free;
         if let Some(entry) = self.entries.get_mut(slot as usize) {
-            if let Place::Free(next) = std::mem::replace(&mut entry.place, Place::Taken(value)) {
+            if let SlabEntry::Free(next) = std::mem::replace(&mut entry.place, SlabEntry::Taken(value)) {
                 self.free = next;
             }
             return Key { slot, generation: entry.generation };
@@ -94,7 +94,7 @@ impl<T> Slab<T> {
     fn append(&mut self, value: T) -> Key {
         let slot = self.entries.len() as u32;
         assert!(slot < NONE, "a slab has fewer than 2^32 - 1 slots");
-        self.entries.push(Entry { generation: 0, place: Place::Taken(value) });
+        self.entries.push(Entry { generation: 0, place: SlabEntry::Taken(value) });
         Key { slot, generation: 0 }
     }
 
@@ -102,16 +102,16 @@ impl<T> Slab<T> {
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get_mut(key.slot as usize)?;
-        if entry.generation != key.generation || matches!(entry.place, Place::Free(_)) {
+        if entry.generation != key.generation || matches!(entry.place, SlabEntry::Free(_)) {
             return None;
         }
-        let old = std::mem::replace(&mut entry.place, Place::Free(self.free));
+        let old = std::mem::replace(&mut entry.place, SlabEntry::Free(self.free));
         entry.generation = entry.generation.wrapping_add(1);
         self.free = key.slot;
         self.len -= 1;
         match old {
-            Place::Taken(value) => Some(value),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some(value),
+            SlabEntry::Free(_) => None,
         }
     }
 
@@ -119,7 +119,7 @@ impl<T> Slab<T> {
     #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
         match self.entries.get(key.slot as usize) {
-            Some(Entry { generation, place: Place::Taken(value) }) if *generation == key.generation => Some(value),
+            Some(Entry { generation, place: SlabEntry::Taken(value) }) if *generation == key.generation => Some(value),
             _ => None,
         }
     }
@@ -127,7 +127,7 @@ impl<T> Slab<T> {
     /// The value of a slot, whatever its generation; `None` when the slot is free.
     pub fn at(&self, slot: u32) -> Option<&T> {
         match self.entries.get(slot as usize) {
-            Some(Entry { place: Place::Taken(value), .. }) => Some(value),
+            Some(Entry { place: SlabEntry::Taken(value), .. }) => Some(value),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ impl<T> Slab<T> {
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         match self.entries.get_mut(key.slot as usize) {
-            Some(Entry { generation, place: Place::Taken(value) }) if *generation == key.generation => Some(value),
+            Some(Entry { generation, place: SlabEntry::Taken(value) }) if *generation == key.generation => Some(value),
             _ => None,
         }
     }
@@ -150,16 +150,16 @@ impl<T> Slab<T> {
     /// All values in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.entries.iter().enumerate().filter_map(|(slot, entry)| match &entry.place {
-            Place::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),
+            SlabEntry::Free(_) => None,
         })
     }
 
     /// All values for changes, in the order of their slots.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut T)> {
         self.entries.iter_mut().enumerate().filter_map(|(slot, entry)| match &mut entry.place {
-            Place::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),
+            SlabEntry::Free(_) => None,
         })
     }
 }

@@ -280,18 +280,18 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum WheelAction {
         Arm(u64),
         Cancel(usize),
         Advance(u64),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<WheelAction>> {
         let delay = prop_oneof![0..200_000_000u64, 0..100_000_000_000u64, 0..100_000_000_000_000_000u64];
         let step = prop_oneof![
-            4 => delay.clone().prop_map(Step::Arm),
-            1 => any::<usize>().prop_map(Step::Cancel),
-            3 => delay.prop_map(Step::Advance),
+            4 => delay.clone().prop_map(WheelAction::Arm),
+            1 => any::<usize>().prop_map(WheelAction::Cancel),
+            3 => delay.prop_map(WheelAction::Advance),
         ];
         prop::collection::vec(step, 1..80)
     }
@@ -310,16 +310,16 @@ mod tests {
             let mut armed: Vec<(TimerKey, u64, usize)> = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
-                    Step::Arm(delay) => {
+                    WheelAction::Arm(delay) => {
                         let deadline = now + delay + (1 << TICK_BITS);
                         armed.push((wheel.arm(Moment::from_nanos(deadline), number), deadline, number));
                     }
-                    Step::Cancel(which) if !armed.is_empty() => {
+                    WheelAction::Cancel(which) if !armed.is_empty() => {
                         let (key, _, token) = armed.swap_remove(which % armed.len());
                         prop_assert_eq!(wheel.cancel(key), Some(token));
                     }
-                    Step::Cancel(_) => {}
-                    Step::Advance(by) => {
+                    WheelAction::Cancel(_) => {}
+                    WheelAction::Advance(by) => {
                         now += by;
                         let mut expected = must_be_due(&armed, now);
                         let mut due = Vec::new();

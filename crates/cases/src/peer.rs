@@ -14,9 +14,9 @@ use crate::journal::Journal;
 use crate::link::{End, Link, Patience};
 use crate::names::{self, NameServer};
 use crate::pattern::Pattern;
-use crate::script::{Line, Step};
+use crate::script::{Line, ScriptStep};
 use crate::subject::Running;
-use crate::world::{Place, World};
+use crate::world::{PeerAddress, World};
 
 /// A peer at work.
 pub(crate) struct Peer<'a> {
@@ -64,57 +64,59 @@ impl<'a> Peer<'a> {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &ScriptStep) -> Result<()> {
         match step {
-            Step::Connect { listener, name, from, receive_buffer } => {
+            ScriptStep::Connect { listener, name, from, receive_buffer } => {
                 let link = self.connect(listener, *from, *receive_buffer)?;
                 self.take(name, link)
             }
-            Step::Accept { name } => {
+            ScriptStep::Accept { name } => {
                 let link = Link::new(self.accept()?)?;
                 self.take(name, link)
             }
-            Step::On(name) => self.switch(name),
-            Step::Send(data)
-            | Step::TrySend(data)
-            | Step::Expect(data)
-            | Step::ExpectChunks(data)
-            | Step::ExpectLastChunk(data) => {
+            ScriptStep::On(name) => self.switch(name),
+            ScriptStep::Send(data)
+            | ScriptStep::TrySend(data)
+            | ScriptStep::Expect(data)
+            | ScriptStep::ExpectChunks(data)
+            | ScriptStep::ExpectLastChunk(data) => {
                 let bytes = self.render(data)?;
                 self.with_link(|link, patience| exchange(link, step, &bytes, patience))
             }
-            Step::ExpectMatch(regex) => self.with_link(|link, patience| link.expect_match(regex, patience)),
-            Step::Receive(count) => self.with_link(|link, patience| link.receive(*count, patience)),
-            Step::ReceiveRest => self.with_link(|link, patience| link.receive_rest(patience).map(drop)),
-            Step::ExpectEof => self.with_link(|link, patience| link.expect_end(Some(End::Eof), patience)),
-            Step::ExpectReset => self.with_link(|link, patience| link.expect_end(Some(End::Reset), patience)),
-            Step::ExpectEnd => self.with_link(|link, patience| link.expect_end(None, patience)),
-            Step::ExpectNothing => self.with_link(|link, _| link.expect_nothing()),
-            Step::Shutdown => self.with_link(|link, _| link.shutdown()),
-            Step::Close => self.give_up_link().map(drop),
-            Step::Reset => self.give_up_link()?.reset(),
-            Step::Accepted => self.with_link(|link, patience| link.await_accept(patience)),
-            Step::Settle => self.with_link(|link, patience| link.settle(patience)),
-            Step::Signal(name) => {
+            ScriptStep::ExpectMatch(regex) => self.with_link(|link, patience| link.expect_match(regex, patience)),
+            ScriptStep::Receive(count) => self.with_link(|link, patience| link.receive(*count, patience)),
+            ScriptStep::ReceiveRest => self.with_link(|link, patience| link.receive_rest(patience).map(drop)),
+            ScriptStep::ExpectEof => self.with_link(|link, patience| link.expect_end(Some(End::Eof), patience)),
+            ScriptStep::ExpectReset => self.with_link(|link, patience| link.expect_end(Some(End::Reset), patience)),
+            ScriptStep::ExpectEnd => self.with_link(|link, patience| link.expect_end(None, patience)),
+            ScriptStep::ExpectNothing => self.with_link(|link, _| link.expect_nothing()),
+            ScriptStep::Shutdown => self.with_link(|link, _| link.shutdown()),
+            ScriptStep::Close => self.give_up_link().map(drop),
+            ScriptStep::Reset => self.give_up_link()?.reset(),
+            ScriptStep::Accepted => self.with_link(|link, patience| link.await_accept(patience)),
+            ScriptStep::Settle => self.with_link(|link, patience| link.settle(patience)),
+            ScriptStep::Signal(name) => {
                 self.world.signal(name);
                 Ok(())
             }
-            Step::Answer { name, kind, reply } => {
+            ScriptStep::Answer { name, kind, reply } => {
                 let reply = String::from_utf8_lossy(&self.render(reply)?).into_owned();
                 self.nameserver()?.set(name, *kind, names::reply(*kind, &reply)?);
                 Ok(())
             }
-            Step::Asked { name, kind, count } => self.wait_asked(name, *kind, *count),
-            Step::Wait { name, count } => self.wait(name, *count),
-            Step::WaitLog(pattern) => self.wait_log(pattern),
-            Step::Listen => Ok(self.own_socket()?.listen(128)?),
-            Step::Unlisten => Ok(self.own_socket()?.shutdown(std::net::Shutdown::Both)?),
-            Step::Serve(answer) => self.serve(answer),
-            Step::Sequence { listener, bodies, request } => self.sequence(listener, bodies, request.as_ref()),
-            Step::Spread { listener, requests, shares, within } => self.spread(listener, *requests, shares, *within),
-            Step::Repeat { times, script } => self.repeat(*times, script),
-            Step::Kill(signal) => self.process()?.signal(signal),
-            Step::ExpectExit(code) => self.expect_exit(*code),
+            ScriptStep::Asked { name, kind, count } => self.wait_asked(name, *kind, *count),
+            ScriptStep::Wait { name, count } => self.wait(name, *count),
+            ScriptStep::WaitLog(pattern) => self.wait_log(pattern),
+            ScriptStep::Listen => Ok(self.own_socket()?.listen(128)?),
+            ScriptStep::Unlisten => Ok(self.own_socket()?.shutdown(std::net::Shutdown::Both)?),
+            ScriptStep::Serve(answer) => self.serve(answer),
+            ScriptStep::Sequence { listener, bodies, request } => self.sequence(listener, bodies, request.as_ref()),
+            ScriptStep::Spread { listener, requests, shares, within } => {
+                self.spread(listener, *requests, shares, *within)
+            }
+            ScriptStep::Repeat { times, script } => self.repeat(*times, script),
+            ScriptStep::Kill(signal) => self.process()?.signal(signal),
+            ScriptStep::ExpectExit(code) => self.expect_exit(*code),
         }
     }
 
@@ -330,12 +332,12 @@ impl<'a> Peer<'a> {
 const USUAL_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 /// Bytes, one way or the other.
-fn exchange(link: &mut Link, step: &Step, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+fn exchange(link: &mut Link, step: &ScriptStep, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
     match step {
-        Step::Send(_) => link.send(bytes, patience),
-        Step::Expect(_) => link.expect(bytes, patience),
-        Step::ExpectChunks(_) => link.expect_chunks(bytes, patience),
-        Step::ExpectLastChunk(_) => link.expect_last_chunk(bytes, patience),
+        ScriptStep::Send(_) => link.send(bytes, patience),
+        ScriptStep::Expect(_) => link.expect(bytes, patience),
+        ScriptStep::ExpectChunks(_) => link.expect_chunks(bytes, patience),
+        ScriptStep::ExpectLastChunk(_) => link.expect_last_chunk(bytes, patience),
         _ => {
             // `try-send`: the other side may be gone.
             let _ = link.send(bytes, patience);
@@ -345,7 +347,7 @@ fn exchange(link: &mut Link, step: &Step, bytes: &[u8], patience: &Patience<'_>)
 }
 
 /// May this be because the subject has not opened the address yet?
-fn too_early(place: &Place, error: &std::io::Error) -> bool {
+fn too_early(place: &PeerAddress, error: &std::io::Error) -> bool {
     place.opened_by_subject && matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
 }
 

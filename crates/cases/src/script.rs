@@ -16,12 +16,12 @@ pub(crate) struct Line {
     /// Line number in the case's file.
     pub(crate) number: usize,
     /// What to do.
-    pub(crate) step: Step,
+    pub(crate) step: ScriptStep,
 }
 
 /// What a peer can do. README.md tells what each one means.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     Connect { listener: String, name: String, from: Option<IpAddr>, receive_buffer: Option<usize> },
     Accept { name: String },
     On(String),
@@ -66,7 +66,7 @@ pub(crate) fn parse(nodes: &[Node]) -> Result<Vec<Line>> {
     nodes.iter().map(line).collect()
 }
 
-fn step(node: &Node) -> Result<Step> {
+fn step(node: &Node) -> Result<ScriptStep> {
     let (word, rest) = node.text.split_once(' ').unwrap_or((&node.text, ""));
     let rest = rest.trim();
     let takes_data = matches!(
@@ -79,32 +79,32 @@ fn step(node: &Node) -> Result<Step> {
     let data = || Data::parse(rest, &node.children);
     Ok(match word {
         "connect" => connect(rest)?,
-        "accept" => Step::Accept { name: name_behind_as(rest)? },
-        "on" => Step::On(rest.to_owned()),
-        "send" => Step::Send(data()?),
-        "try-send" => Step::TrySend(data()?),
+        "accept" => ScriptStep::Accept { name: name_behind_as(rest)? },
+        "on" => ScriptStep::On(rest.to_owned()),
+        "send" => ScriptStep::Send(data()?),
+        "try-send" => ScriptStep::TrySend(data()?),
         "expect" => match rest.strip_prefix("~ ") {
-            Some(pattern) => Step::ExpectMatch(regex(pattern)?),
-            None => Step::Expect(data()?),
+            Some(pattern) => ScriptStep::ExpectMatch(regex(pattern)?),
+            None => ScriptStep::Expect(data()?),
         },
-        "expect-chunks" => Step::ExpectChunks(data()?),
-        "expect-last-chunk" => Step::ExpectLastChunk(data()?),
-        "receive" if rest == "rest" => Step::ReceiveRest,
-        "receive" => Step::Receive(number(rest)?),
+        "expect-chunks" => ScriptStep::ExpectChunks(data()?),
+        "expect-last-chunk" => ScriptStep::ExpectLastChunk(data()?),
+        "receive" if rest == "rest" => ScriptStep::ReceiveRest,
+        "receive" => ScriptStep::Receive(number(rest)?),
         "wait" => {
             let (name, count) = rest.split_once(' ').unwrap_or((rest, "1"));
-            Step::Wait { name: name.to_owned(), count: number(count)? }
+            ScriptStep::Wait { name: name.to_owned(), count: number(count)? }
         }
-        "signal" => Step::Signal(rest.to_owned()),
+        "signal" => ScriptStep::Signal(rest.to_owned()),
         "answer" => answer(rest)?,
         "asked" => asked(rest)?,
-        "wait-log" => Step::WaitLog(Pattern::parse(rest)?),
-        "serve" => Step::Serve(data()?),
+        "wait-log" => ScriptStep::WaitLog(Pattern::parse(rest)?),
+        "serve" => ScriptStep::Serve(data()?),
         "sequence" => sequence(rest, &node.children)?,
         "spread" => spread(rest)?,
-        "repeat" => Step::Repeat { times: number(rest)?, script: parse(&node.children)? },
-        "kill" => Step::Kill(rest.to_owned()),
-        "expect-exit" => Step::ExpectExit(rest.parse().map_err(|_| Failure::new("not an exit status"))?),
+        "repeat" => ScriptStep::Repeat { times: number(rest)?, script: parse(&node.children)? },
+        "kill" => ScriptStep::Kill(rest.to_owned()),
+        "expect-exit" => ScriptStep::ExpectExit(rest.parse().map_err(|_| Failure::new("not an exit status"))?),
         _ if rest.is_empty() => plain(word)?,
         _ => return Err(Failure::new(format!("no such step: {}", node.text))),
     })
@@ -114,8 +114,8 @@ fn step(node: &Node) -> Result<Step> {
 pub(crate) fn with_any_connections(script: &mut [Line]) -> Result<()> {
     for line in script {
         match &mut line.step {
-            Step::WaitLog(pattern) => *pattern = pattern.with_any_connections()?,
-            Step::Repeat { script, .. } => with_any_connections(script)?,
+            ScriptStep::WaitLog(pattern) => *pattern = pattern.with_any_connections()?,
+            ScriptStep::Repeat { script, .. } => with_any_connections(script)?,
             _ => {}
         }
     }
@@ -123,45 +123,45 @@ pub(crate) fn with_any_connections(script: &mut [Line]) -> Result<()> {
 }
 
 /// Steps of one word.
-fn plain(word: &str) -> Result<Step> {
+fn plain(word: &str) -> Result<ScriptStep> {
     Ok(match word {
-        "expect-eof" => Step::ExpectEof,
-        "expect-reset" => Step::ExpectReset,
-        "expect-end" => Step::ExpectEnd,
-        "expect-nothing" => Step::ExpectNothing,
-        "shutdown" => Step::Shutdown,
-        "close" => Step::Close,
-        "reset" => Step::Reset,
-        "settle" => Step::Settle,
-        "accepted" => Step::Accepted,
-        "listen" => Step::Listen,
-        "unlisten" => Step::Unlisten,
+        "expect-eof" => ScriptStep::ExpectEof,
+        "expect-reset" => ScriptStep::ExpectReset,
+        "expect-end" => ScriptStep::ExpectEnd,
+        "expect-nothing" => ScriptStep::ExpectNothing,
+        "shutdown" => ScriptStep::Shutdown,
+        "close" => ScriptStep::Close,
+        "reset" => ScriptStep::Reset,
+        "settle" => ScriptStep::Settle,
+        "accepted" => ScriptStep::Accepted,
+        "listen" => ScriptStep::Listen,
+        "unlisten" => ScriptStep::Unlisten,
         other => return Err(Failure::new(format!("no such step: {other}"))),
     })
 }
 
 /// `answer NAME KIND: REPLY`
-fn answer(text: &str) -> Result<Step> {
+fn answer(text: &str) -> Result<ScriptStep> {
     let usage = || Failure::new("answer NAME KIND: REPLY");
     let (question, reply) = text.split_once(": ").ok_or_else(usage)?;
     let (name, kind) = question.split_once(' ').ok_or_else(usage)?;
     let kind = names::kind(kind)?;
     // Checked once its variables are known.
-    Ok(Step::Answer { name: name.to_owned(), kind, reply: Data::parse(&format!("\"{reply}\""), &[])? })
+    Ok(ScriptStep::Answer { name: name.to_owned(), kind, reply: Data::parse(&format!("\"{reply}\""), &[])? })
 }
 
 /// `asked NAME KIND [N]`
-fn asked(text: &str) -> Result<Step> {
+fn asked(text: &str) -> Result<ScriptStep> {
     let mut words = text.split(' ');
     let (Some(name), Some(kind)) = (words.next(), words.next()) else {
         return Err(Failure::new("asked NAME KIND [N]"));
     };
     let count = words.next().map_or(Ok(1), number)?;
-    Ok(Step::Asked { name: name.to_owned(), kind: names::kind(kind)?, count })
+    Ok(ScriptStep::Asked { name: name.to_owned(), kind: names::kind(kind)?, count })
 }
 
 /// `connect l as b from 127.0.0.2 receive-buffer 4096`
-fn connect(text: &str) -> Result<Step> {
+fn connect(text: &str) -> Result<ScriptStep> {
     let mut words = text.split(' ');
     let listener = words.next().unwrap_or("").to_owned();
     let (mut name, mut from, mut receive_buffer) = (String::new(), None, None);
@@ -174,7 +174,7 @@ fn connect(text: &str) -> Result<Step> {
             other => return Err(Failure::new(format!("connect knows no {other}"))),
         }
     }
-    Ok(Step::Connect { listener, name, from, receive_buffer })
+    Ok(ScriptStep::Connect { listener, name, from, receive_buffer })
 }
 
 fn name_behind_as(text: &str) -> Result<String> {
@@ -185,15 +185,15 @@ fn name_behind_as(text: &str) -> Result<String> {
 }
 
 /// `sequence l: a b a c`, with the request below it if it is not the usual one.
-fn sequence(text: &str, children: &[Node]) -> Result<Step> {
+fn sequence(text: &str, children: &[Node]) -> Result<ScriptStep> {
     let (listener, bodies) = text.split_once(": ").ok_or_else(|| Failure::new("sequence LISTENER: BODY BODY …"))?;
     let request = if children.is_empty() { None } else { Some(Data::parse("", children)?) };
     let bodies = bodies.split_whitespace().map(str::to_owned).collect();
-    Ok(Step::Sequence { listener: listener.to_owned(), bodies, request })
+    Ok(ScriptStep::Sequence { listener: listener.to_owned(), bodies, request })
 }
 
 /// `spread l 300: a=100 b=200 within 30`
-fn spread(text: &str) -> Result<Step> {
+fn spread(text: &str) -> Result<ScriptStep> {
     let usage = || Failure::new("spread LISTENER REQUESTS: BODY=COUNT … within COUNT");
     let (place, shares) = text.split_once(": ").ok_or_else(usage)?;
     let (listener, requests) = place.split_once(' ').ok_or_else(usage)?;
@@ -203,7 +203,12 @@ fn spread(text: &str) -> Result<Step> {
         Ok((body.to_owned(), number(count)?))
     };
     let shares = shares.split_whitespace().map(share).collect::<Result<_>>()?;
-    Ok(Step::Spread { listener: listener.to_owned(), requests: number(requests)?, shares, within: number(within)? })
+    Ok(ScriptStep::Spread {
+        listener: listener.to_owned(),
+        requests: number(requests)?,
+        shares,
+        within: number(within)?,
+    })
 }
 
 /// A regular expression for the start of what comes.
@@ -219,20 +224,20 @@ fn number(text: &str) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Result<Step> {
+    fn one(text: &str) -> Result<ScriptStep> {
         let nodes = crate::lines::read(text)?;
         Ok(parse(&nodes)?.remove(0).step)
     }
 
     #[test]
     fn spellings() {
-        assert!(matches!(one("connect l as b from 127.0.0.2").unwrap(), Step::Connect { from: Some(_), .. }));
+        assert!(matches!(one("connect l as b from 127.0.0.2").unwrap(), ScriptStep::Connect { from: Some(_), .. }));
         assert!(
-            matches!(one("repeat 3\n  accept as x\n  close").unwrap(), Step::Repeat { times: 3, script } if script.len() == 2)
+            matches!(one("repeat 3\n  accept as x\n  close").unwrap(), ScriptStep::Repeat { times: 3, script } if script.len() == 2)
         );
-        assert!(matches!(one("sequence l: a b").unwrap(), Step::Sequence { bodies, .. } if bodies == ["a", "b"]));
-        assert!(matches!(one("spread l 30: a=10 b=20 within 5").unwrap(), Step::Spread { within: 5, .. }));
-        assert!(matches!(one("wait x 3").unwrap(), Step::Wait { count: 3, .. }));
+        assert!(matches!(one("sequence l: a b").unwrap(), ScriptStep::Sequence { bodies, .. } if bodies == ["a", "b"]));
+        assert!(matches!(one("spread l 30: a=10 b=20 within 5").unwrap(), ScriptStep::Spread { within: 5, .. }));
+        assert!(matches!(one("wait x 3").unwrap(), ScriptStep::Wait { count: 3, .. }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::names::NameServer;
 
 /// Where something listens.
-pub(crate) struct Place {
+pub(crate) struct PeerAddress {
     /// As the configuration writes it.
     pub(crate) text: String,
     /// For connecting.
@@ -43,11 +43,11 @@ pub(crate) struct World {
     /// How long anything may take.
     pub(crate) limit: Duration,
     /// The subject's addresses, by name.
-    pub(crate) listeners: HashMap<String, Place>,
+    pub(crate) listeners: HashMap<String, PeerAddress>,
     /// The scripted name servers, by name.
     pub(crate) nameservers: HashMap<String, NameServer>,
     /// The scripted servers' addresses, by name.
-    pub(crate) servers: HashMap<String, Place>,
+    pub(crate) servers: HashMap<String, PeerAddress>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -178,11 +178,11 @@ fn listener_names(case: &Case) -> Vec<(String, ListenerKind)> {
     names
 }
 
-fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
+fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<PeerAddress> {
     let path = dir.join(format!("{name}.listener"));
     let loopback = if matches!(kind, ListenerKind::Inet6 | ListenerKind::InheritedInet6) { inet6() } else { inet() };
     let subject_opens =
-        |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _held: Vec::new() };
+        |text: String, address| PeerAddress { text, address, socket: None, opened_by_subject: true, _held: Vec::new() };
     Ok(match kind {
         ListenerKind::Inherited | ListenerKind::InheritedInet6 => {
             inherited(listening(&SocketAddr::new(loopback, 0).into(), 128)?)?
@@ -190,7 +190,7 @@ fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
         ListenerKind::InheritedUnix => inherited(listening(&SockAddr::unix(&path)?, 128)?)?,
         ListenerKind::Inet | ListenerKind::Inet6 => {
             let (socket, address) = reserved(loopback)?;
-            Place { _held: vec![socket], ..subject_opens(address.to_string(), address.into()) }
+            PeerAddress { _held: vec![socket], ..subject_opens(address.to_string(), address.into()) }
         }
         ListenerKind::Unix => subject_opens(format!("unix@{}", path.display()), SockAddr::unix(&path)?),
         ListenerKind::Abstract => {
@@ -200,13 +200,13 @@ fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
     })
 }
 
-fn inherited(socket: Socket) -> Result<Place> {
+fn inherited(socket: Socket) -> Result<PeerAddress> {
     let address = socket.local_addr()?;
     let text = format!("fd@{}", socket.as_raw_fd());
-    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _held: Vec::new() })
+    Ok(PeerAddress { text, address, socket: Some(socket), opened_by_subject: false, _held: Vec::new() })
 }
 
-fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<Place> {
+fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<PeerAddress> {
     let path = dir.join(format!("{name}.server"));
     let mut fillers = Vec::new();
     let socket = match kind {
@@ -230,7 +230,7 @@ fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<Place> {
         _ => address.as_socket().map(|address| address.to_string()).unwrap_or_default(),
     };
     socket.set_nonblocking(true)?;
-    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _held: fillers })
+    Ok(PeerAddress { text, address, socket: Some(socket), opened_by_subject: false, _held: fillers })
 }
 
 fn inet() -> IpAddr {

@@ -20,7 +20,7 @@ pub mod variables;
 
 /// What a configuration may be at most. Far beyond what people write; a wrong file is refused before it fills the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// Bytes of all files together.
     pub bytes: usize,
     /// Words of all files together.
@@ -31,7 +31,7 @@ pub struct Limits {
     pub errors: usize,
 }
 
-impl Limits {
+impl ReadLimits {
     /// What [`read`] holds to. The number of errors is HAProxy's.
     pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 1000 };
 }
@@ -53,11 +53,11 @@ pub fn read(
     options: &LanguageOptions,
     out: &mut Vec<Diagnostic>,
 ) -> (Sources, Document) {
-    read_within(Limits::USUAL, files, environment, options, out)
+    read_within(ReadLimits::USUAL, files, environment, options, out)
 }
 
 fn read_within(
-    limits: Limits,
+    limits: ReadLimits,
     files: &[InputFile],
     environment: &mut Environment,
     options: &LanguageOptions,
@@ -91,7 +91,7 @@ enum Flow {
 
 /// Where a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ReaderState {
     /// No section has begun. True once that was told.
     Outside { told: bool },
     /// The last section of the document.
@@ -101,13 +101,13 @@ enum Place {
 }
 
 struct Reader<'a> {
-    limits: Limits,
+    limits: ReadLimits,
     environment: &'a mut Environment,
     options: &'a LanguageOptions,
     out: &'a mut Vec<Diagnostic>,
     document: Document,
     blocks: Blocks,
-    place: Place,
+    place: ReaderState,
     /// What `$.SECTION` is.
     section: String,
     errors: usize,
@@ -119,7 +119,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(
-        limits: Limits,
+        limits: ReadLimits,
         environment: &'a mut Environment,
         options: &'a LanguageOptions,
         out: &'a mut Vec<Diagnostic>,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
             out,
             document: Document::default(),
             blocks: Blocks::default(),
-            place: Place::Outside { told: false },
+            place: ReaderState::Outside { told: false },
             section: String::new(),
             errors: 0,
             bytes: 0,
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
             self.alert(whole(1), message, "is this the right file?");
             return Flow::Stop;
         }
-        (self.blocks, self.place) = (Blocks::default(), Place::Outside { told: false });
+        (self.blocks, self.place) = (Blocks::default(), ReaderState::Outside { told: false });
         self.section.clear();
         let count = u32::try_from(source.line_count()).unwrap_or(u32::MAX);
         for number in 1..=count {
@@ -253,11 +253,11 @@ impl<'a> Reader<'a> {
         let is_section = section::is_section(line.keyword());
         if self.has_empty_word(&line) {
             if is_section {
-                self.place = Place::Lost;
+                self.place = ReaderState::Lost;
             }
         } else if is_section {
             self.section = line.text(usize::from(line.words.len() > 1)).to_owned();
-            self.place = Place::Inside;
+            self.place = ReaderState::Inside;
             self.document.sections.push(Section { line, body: Vec::new() });
         } else {
             self.line_of_section(line);
@@ -266,17 +266,17 @@ impl<'a> Reader<'a> {
 
     fn line_of_section(&mut self, line: Line) {
         match (self.place, self.document.sections.last_mut()) {
-            (Place::Lost | Place::Outside { told: true }, _) => {}
-            (Place::Inside, Some(section)) if section.line.keyword() != "global" => section.body.push(line),
-            (Place::Inside, Some(section)) => match setenv::apply(&line, self.environment, self.options) {
+            (ReaderState::Lost | ReaderState::Outside { told: true }, _) => {}
+            (ReaderState::Inside, Some(section)) if section.line.keyword() != "global" => section.body.push(line),
+            (ReaderState::Inside, Some(section)) => match setenv::apply(&line, self.environment, self.options) {
                 None => section.body.push(line),
                 Some(Ok(())) => {}
                 Some(Err(diagnostic)) => self.report(diagnostic),
             },
-            (Place::Inside | Place::Outside { .. }, _) => {
+            (ReaderState::Inside | ReaderState::Outside { .. }, _) => {
                 let message = format!("unknown keyword '{}' out of section.", line.keyword());
                 self.alert(line.span(0), message, section::hint(line.keyword()));
-                self.place = Place::Outside { told: true };
+                self.place = ReaderState::Outside { told: true };
             }
         }
     }

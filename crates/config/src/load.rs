@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Sources};
 use crate::environment::Environment;
 use crate::keyword::{self, SpecOptions};
-use crate::language::{self, InputFile, Limits, variables};
+use crate::language::{self, InputFile, ReadLimits, variables};
 use crate::options::LanguageOptions;
 use crate::span::Span;
 use crate::spec::Spec;
@@ -61,7 +61,7 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
 /// 50, which would hide what else is wrong with a configuration. What
 /// HAProxy finds after reading comes last, in the same order, and at the end what is about no line.
 pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
-    let limit = Limits::USUAL.errors;
+    let limit = ReadLimits::USUAL.errors;
     let (mut parsing, mut late): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
     late.sort_by_key(|diagnostic| diagnostic.span.map_or((u32::MAX, u32::MAX), |span| (span.file, span.line)));

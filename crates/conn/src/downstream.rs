@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::Hangup;
-use wire::h1::{self, Edits, Limits, Overflow, Scan};
+use wire::h1::{self, Edits, HeadLimits, Overflow, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use crate::behind::Behind;
@@ -152,7 +152,7 @@ impl Downstream {
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
-        limits: &Limits,
+        limits: &HeadLimits,
         scan: &mut Scan,
         head: &mut Head,
     ) -> Poll<Received> {

@@ -9,7 +9,7 @@ use wire::http::Framing;
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
-use crate::flow::{ByteSink, ByteSource, Flow, FlowError, Moved, Step};
+use crate::flow::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved};
 use crate::h2;
 use crate::transport::Transport;
 
@@ -129,8 +129,8 @@ impl Duplex {
         let down = poll_direction(cx, &mut self.down, &mut self.down_closed, server, client, moved_down)
             .map_err(|error| (Side::Server, error))?;
         Ok(match (up, down) {
-            (Step::Finished, Step::Finished) => DuplexStep::Finished,
-            (Step::Exhausted, _) | (_, Step::Exhausted) => DuplexStep::Exhausted,
+            (FlowStep::Finished, FlowStep::Finished) => DuplexStep::Finished,
+            (FlowStep::Exhausted, _) | (_, FlowStep::Exhausted) => DuplexStep::Exhausted,
             _ => DuplexStep::Waits,
         })
     }
@@ -177,7 +177,7 @@ impl Duplex {
         client: &mut Transport,
         server: &mut Transport,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved)
     }
 }
@@ -189,12 +189,12 @@ fn poll_direction(
     source: &mut impl ByteSource,
     sink: &mut impl TunnelEnd,
     moved: &mut Moved,
-) -> Result<Step, FlowError> {
+) -> Result<FlowStep, FlowError> {
     if *closed {
-        return Ok(Step::Finished);
+        return Ok(FlowStep::Finished);
     }
     let step = flow.poll(cx, source, sink, moved)?;
-    if step == Step::Finished {
+    if step == FlowStep::Finished {
         *closed = true;
         sink.end();
     }

@@ -62,7 +62,7 @@ pub enum FlowError {
 
 /// What a poll brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum FlowStep {
     /// Everything was written.
     Finished,
     /// The budget of this turn is used up; there is more to do.
@@ -328,7 +328,7 @@ impl Flow {
         source: &mut impl ByteSource,
         sink: &mut impl ByteSink,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         if let Some(filter_stage) = &mut self.filter_stage {
             filter_stage.begin();
         }
@@ -347,15 +347,15 @@ impl Flow {
                 return Err(error);
             }
         };
-        if self.splicing.open && !matches!(step, Step::AwaitsSink | Step::Exhausted) {
+        if self.splicing.open && !matches!(step, FlowStep::AwaitsSink | FlowStep::Exhausted) {
             // Nothing comes at once that could carry the end of the chunk.
             match self.poll_flush(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
-                Poll::Pending => step = Step::AwaitsSink,
+                Poll::Pending => step = FlowStep::AwaitsSink,
             }
         }
-        if step == Step::AwaitsSource {
+        if step == FlowStep::AwaitsSource {
             self.release_framing();
         }
         Ok(step)
@@ -367,14 +367,14 @@ impl Flow {
         source: &mut impl ByteSource,
         sink: &mut impl ByteSink,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         for _ in 0..8 {
             match self.poll_flush_ready(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
                 Poll::Pending => {
                     self.wait_for_sink();
-                    return Ok(Step::AwaitsSink);
+                    return Ok(FlowStep::AwaitsSink);
                 }
             }
             if self.filter_stage.is_some() {
@@ -384,15 +384,15 @@ impl Flow {
                         self.note();
                         continue;
                     }
-                    Sifted::Held => return Ok(Step::Held),
-                    Sifted::Again => return Ok(Step::Exhausted),
+                    Sifted::Held => return Ok(FlowStep::Held),
+                    Sifted::Again => return Ok(FlowStep::Exhausted),
                     Sifted::Refused => return Err(FlowError::Refused),
                     Sifted::Hungry | Sifted::Finished => {}
                 }
             }
             if self.source_ended() {
                 self.lower_mark(source);
-                return Ok(Step::Finished);
+                return Ok(FlowStep::Finished);
             }
             let filled = if sink.can_splice() && self.may_splice() {
                 self.poll_splice_in(cx, source, moved)?
@@ -401,13 +401,13 @@ impl Flow {
                 self.poll_fill(cx, source, moved)?
             };
             if filled.is_pending() {
-                return Ok(Step::AwaitsSource);
+                return Ok(FlowStep::AwaitsSource);
             }
             if self.record.is_some() {
                 self.note();
             }
         }
-        Ok(Step::Exhausted)
+        Ok(FlowStep::Exhausted)
     }
 
     /// Writes all that waits until nothing is left.
@@ -459,7 +459,7 @@ impl Flow {
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         self.splicing.cancel();
         self.filter_stage = None;
         self.record = None;
@@ -470,13 +470,13 @@ impl Flow {
             self.tail = Buffer::empty();
             if self.source_ended() {
                 self.lower_mark(source);
-                return Ok(Step::Finished);
+                return Ok(FlowStep::Finished);
             }
             if self.poll_fill(cx, source, moved)?.is_pending() {
-                return Ok(Step::AwaitsSource);
+                return Ok(FlowStep::AwaitsSource);
             }
         }
-        Ok(Step::Exhausted)
+        Ok(FlowStep::Exhausted)
     }
 
     fn poll_fill(

@@ -11,7 +11,7 @@ use rt::net::ParkedId;
 
 use crate::carrier::Carrier;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
-use crate::quota::{Place, Quota};
+use crate::quota::{Quota, Reservation};
 use crate::transport::{Parked, Transport, Verdict};
 
 /// A server's number in the pool: servers of all backends counted through.
@@ -32,7 +32,7 @@ pub struct Link {
     /// The generation of its server that it leads to, see [`Pool::generation`].
     pub generation: u32,
     /// Its place in the count of its server, where connections are counted.
-    pub place: Option<Place>,
+    pub place: Option<Reservation>,
     /// What is particular about it; `None` where nothing is.
     pub pool_key: Option<Box<OwnedPoolKey>>,
 }
@@ -65,14 +65,14 @@ impl Link {
 
 /// What a server's idle links are allowed.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct IdleLimits {
     /// Idle links kept at most over all workers (`pool-max-conn`).
     pub most: usize,
     /// Idle links over all workers up to which workers leave each other's alone (`pool-low-conn`).
     pub unshared: usize,
 }
 
-impl Default for Limits {
+impl Default for IdleLimits {
     fn default() -> Self {
         Self { most: usize::MAX, unshared: 0 }
     }
@@ -82,7 +82,7 @@ struct Idle {
     parked: Parked,
     answers: u32,
     glitches: u32,
-    place: Option<Place>,
+    place: Option<Reservation>,
     pool_key: Option<Box<OwnedPoolKey>>,
 }
 
@@ -160,7 +160,7 @@ impl Wanted<'_> {
 }
 
 struct Server {
-    limits: Limits,
+    limits: IdleLimits,
     /// How often the server has moved.
     generation: AtomicU32,
     /// Idle links over all workers. Kept only where there is a limit: it is a cache line that all workers share.
@@ -180,13 +180,13 @@ pub struct Pool {
 
 impl Pool {
     /// A pool for servers with these limits, and so many workers.
-    pub fn new(limits: &[Limits], workers: usize, shared: bool) -> Self {
+    pub fn new(limits: &[IdleLimits], workers: usize, shared: bool) -> Self {
         let servers = limits.iter().map(|&limits| Server::new(limits, workers)).collect();
         Self { servers, workers, shared }
     }
 
     /// One more server; its number, or `None` where there are too many.
-    pub fn add(&self, limits: Limits) -> Option<ServerId> {
+    pub fn add(&self, limits: IdleLimits) -> Option<ServerId> {
         self.servers.push(|_| Server::new(limits, self.workers)).ok()
     }
 
@@ -203,7 +203,7 @@ impl Pool {
 
     /// A place for one more connection to `server`, of which there are at most `most`; an idle one is closed for it,
     /// whichever worker has it. `None`: all are in use.
-    pub fn reserve(&self, server: ServerId, most: usize) -> Option<Place> {
+    pub fn reserve(&self, server: ServerId, most: usize) -> Option<Reservation> {
         let server = self.servers.get(server)?;
         loop {
             let place = server.quota.reserve(most);
@@ -381,7 +381,7 @@ impl Pool {
 }
 
 impl Server {
-    fn new(limits: Limits, workers: usize) -> Self {
+    fn new(limits: IdleLimits, workers: usize) -> Self {
         Self {
             limits,
             generation: AtomicU32::new(0),

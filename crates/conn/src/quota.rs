@@ -9,18 +9,18 @@ pub struct Quota(Arc<AtomicUsize>);
 
 /// One connection in the count, busy or idle. Dropping it takes it out.
 #[derive(Debug)]
-pub struct Place(Arc<AtomicUsize>);
+pub struct Reservation(Arc<AtomicUsize>);
 
 impl Quota {
     /// Counts one connection more, unless there are `most`.
-    pub fn reserve(&self, most: usize) -> Option<Place> {
+    pub fn reserve(&self, most: usize) -> Option<Reservation> {
         let one_more = |count: usize| (count < most).then(|| count + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
-        Some(Place(Arc::clone(&self.0)))
+        Some(Reservation(Arc::clone(&self.0)))
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -46,7 +46,7 @@ mod tests {
                 });
             }
         });
-        let places: Vec<Place> = std::iter::from_fn(|| quota.reserve(3)).collect();
+        let places: Vec<Reservation> = std::iter::from_fn(|| quota.reserve(3)).collect();
         assert_eq!(places.len(), 3);
     }
 }

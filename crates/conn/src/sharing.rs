@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use crate::link::{Link, Pool, ServerId};
 use crate::pool_key::{OwnedPoolKey, PoolKey};
-use crate::quota::Place;
+use crate::quota::Reservation;
 use crate::several::Requests;
 
 /// The connections of one worker.
@@ -17,7 +17,7 @@ struct Connection {
     generation: u32,
     pool_key: Option<Box<OwnedPoolKey>>,
     /// Its place in the count of its server; given back with the connection.
-    _place: Option<Place>,
+    _place: Option<Reservation>,
     requests: Requests,
     /// No request is under way, and the server's count of idle connections has it.
     idle: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_conn::downstream::HeadFormat;
 
 use weir_conn::exchange::{Answer, Onward};
-use wire::h1::{Limits, Parse, RequestContext, Scan, parse_request, parse_response};
+use wire::h1::{HeadLimits, Parse, RequestContext, Scan, parse_request, parse_response};
 use wire::http::{Framing, Head, Method};
 
 /// What stands beside the request and the answer in a row.
@@ -46,7 +46,7 @@ const BARE: bool = false;
 fn request_head(start: &str) -> Head {
     let mut head = Head::new();
     let text = format!("{start}\r\nhost: a\r\n\r\n");
-    let parsed = parse_request(text.as_bytes(), &Limits::default(), &mut Scan::default(), &mut head);
+    let parsed = parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{start}: {parsed:?}");
     head
 }
@@ -55,7 +55,7 @@ fn response_head(lines: &str, request: &Head) -> Head {
     let mut head = Head::new();
     let text = format!("{}\r\n\r\n", lines.replace(", ", "\r\n"));
     let context = context(request.known_method());
-    let parsed = parse_response(text.as_bytes(), &Limits::default(), &context, &mut Scan::default(), &mut head);
+    let parsed = parse_response(text.as_bytes(), &HeadLimits::default(), &context, &mut Scan::default(), &mut head);
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{lines}: {parsed:?}");
     head
 }
@@ -357,14 +357,14 @@ fn is_for_head(start: &str, beside: Beside) -> bool {
 fn wire_takes(start: &str, lines: &str) -> bool {
     let (mut head, text) = (Head::new(), format!("{}\r\n\r\n", lines.replace(", ", "\r\n")));
     let context = context(request_head(start).known_method());
-    parse_response(text.as_bytes(), &Limits::default(), &context, &mut Scan::default(), &mut head).is_ok()
+    parse_response(text.as_bytes(), &HeadLimits::default(), &context, &mut Scan::default(), &mut head).is_ok()
 }
 
 fn judge(start: &str, beside: Beside, outcome: &Outcome, head: &[u8], lines: &str) {
     let about = format!("{start} | {lines} | {beside:?} | {outcome:?}");
     let context = RequestContext { head: is_for_head(start, beside), connect: false };
     let mut read = Head::new();
-    let parsed = parse_response(head, &Limits::default(), &context, &mut Scan::default(), &mut read);
+    let parsed = parse_response(head, &HeadLimits::default(), &context, &mut Scan::default(), &mut read);
     assert_eq!(parsed, Ok(Parse::Complete { consumed: head.len() }), "{about}");
     // Sections 6.1 and 6.3: no chunks to HTTP/1.0.
     if start.ends_with("HTTP/1.0") {

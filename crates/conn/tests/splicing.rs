@@ -11,7 +11,7 @@ use base::buffer::Buffer;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Stream};
 use rt::sim::Link;
 use testkit::{Chunked, Peer, both, decode_chunks, encode_chunks, sleep, text};
-use weir_conn::flow::{BodyFilter, Flow, FlowError, Moved, Passed, Step, forward};
+use weir_conn::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Passed, forward};
 use weir_conn::transport::Transport;
 use wire::http::Framing;
 
@@ -55,7 +55,7 @@ async fn drive(
     source: &mut Transport,
     sink: &mut Transport,
     moved: &mut Moved,
-    mut pause: impl FnMut(&Moved, Step) -> bool,
+    mut pause: impl FnMut(&Moved, FlowStep) -> bool,
 ) -> Result<(), FlowError> {
     poll_fn(|context| {
         loop {
@@ -64,10 +64,10 @@ async fn drive(
                 Err(error) => return Poll::Ready(Err(error)),
             };
             match step {
-                Step::Finished => return Poll::Ready(Ok(())),
+                FlowStep::Finished => return Poll::Ready(Ok(())),
                 step if pause(moved, step) => return Poll::Ready(Ok(())),
-                Step::Exhausted => {}
-                Step::AwaitsSource | Step::AwaitsSink | Step::Held => return Poll::Pending,
+                FlowStep::Exhausted => {}
+                FlowStep::AwaitsSource | FlowStep::AwaitsSink | FlowStep::Held => return Poll::Pending,
             }
         }
     })
@@ -284,7 +284,7 @@ async fn paused() -> Paused {
     flow.splice();
     sender.send(&coded[..SENT]).await;
     drive(&mut flow, &mut source, &mut sink, &mut moved, |moved, step| {
-        step == Step::AwaitsSource && moved.read == SENT
+        step == FlowStep::AwaitsSource && moved.read == SENT
     })
     .await
     .unwrap();
@@ -354,7 +354,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
                 }
             };
             let fills = async {
-                let stop = |moved: &Moved, step| step == Step::AwaitsSink && moved.spliced > 0;
+                let stop = |moved: &Moved, step| step == FlowStep::AwaitsSink && moved.spliced > 0;
                 drive(&mut flow, &mut source, &mut sink, &mut moved, stop).await.unwrap();
                 stopped.set(true);
             };
@@ -422,8 +422,8 @@ fn a_body_whose_sink_is_gone_is_read_to_its_end() {
         let drains = poll_fn(|context| {
             loop {
                 match p.flow.poll_drain(context, &mut p.source, &mut p.moved).unwrap() {
-                    Step::Finished => return Poll::Ready(()),
-                    Step::Exhausted => {}
+                    FlowStep::Finished => return Poll::Ready(()),
+                    FlowStep::Exhausted => {}
                     _ => return Poll::Pending,
                 }
             }

@@ -187,7 +187,7 @@ mod tests {
         let text = b"frontend f\n mode tcp\n bind 127.0.0.1:80\n timeout client 1s\n".to_vec();
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text };
         let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
-        let compiled = policy::compile(&loaded.spec, &mut NoNames, &policy::Limits::default(), &mut Vec::new());
+        let compiled = policy::compile(&loaded.spec, &mut NoNames, &policy::SystemLimits::default(), &mut Vec::new());
         Arc::new(compiled.expect("a program"))
     }
 

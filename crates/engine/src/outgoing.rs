@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::AppendOnlyVec;
 use conn::dial::Security;
-use conn::link::Limits;
+use conn::link::IdleLimits;
 use conn::ports::SourcePorts;
 use policy::program::{Connecting, Global, LinkTls, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{Address, ConnectOptions, KeepAlive};
@@ -170,8 +170,8 @@ pub fn security(tls: Option<&LinkTls>) -> Option<Security<'_>> {
 }
 
 /// What a server's idle links are allowed.
-pub fn idle_limits(server: &Server) -> Limits {
+pub fn idle_limits(server: &Server) -> IdleLimits {
     // A delay of nothing keeps no idle connection.
     let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
-    Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
+    IdleLimits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
 }

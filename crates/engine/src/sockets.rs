@@ -7,10 +7,10 @@ use rt::net::{Address, ListeningSocket};
 
 /// All listening sockets.
 #[derive(Debug, Default)]
-pub struct Sockets(Box<[Place]>);
+pub struct Sockets(Box<[BoundSocket]>);
 
 #[derive(Debug)]
-struct Place {
+struct BoundSocket {
     /// `None`: a socket of the runtime API, or one that peers come in at.
     frontend: Option<usize>,
     socket: Weak<ListeningSocket>,
@@ -25,7 +25,7 @@ impl Sockets {
         runtime: impl Iterator<Item = &'a Arc<ListeningSocket>>,
         peers: impl Iterator<Item = &'a Arc<ListeningSocket>>,
     ) -> Self {
-        let place = |frontend, socket: &Arc<ListeningSocket>| Place { frontend, socket: Arc::downgrade(socket) };
+        let place = |frontend, socket: &Arc<ListeningSocket>| BoundSocket { frontend, socket: Arc::downgrade(socket) };
         let frontends = frontends.map(|(frontend, socket)| place(Some(frontend), socket));
         let runtime = runtime.filter(|socket| !matches!(socket.local_address(), Address::Unix(_)));
         Self(frontends.chain(runtime.chain(peers).map(|socket| place(None, socket))).collect())

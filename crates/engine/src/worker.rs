@@ -18,7 +18,7 @@ use base::slab::{Key, Slab};
 use bumpalo::Bump;
 use config::diagnostic::Severity;
 use config::spec::{LogLevel, MultiQueue};
-use conn::link::{Limits, Pool};
+use conn::link::{IdleLimits, Pool};
 use conn::worker_links::WorkerLinks;
 use expression::sample::{Meter, ProcessFacts};
 use live::counters::{Counters, WorkerCounters};
@@ -123,7 +123,7 @@ impl Process {
     /// With fresh counts, for a first configuration.
     pub fn new(generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let program = &*generation.program;
-        let mut limits = vec![Limits::default(); program.servers];
+        let mut limits = vec![IdleLimits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
             limits[server.serial] = idle_limits(server);
         }

@@ -50,7 +50,7 @@ fn program(text: &str) -> Program {
     let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text.as_bytes().to_vec() };
     let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
     assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
-    policy::compile(&loaded.spec, &mut NoNames, &policy::Limits::default(), &mut Vec::new()).unwrap()
+    policy::compile(&loaded.spec, &mut NoNames, &policy::SystemLimits::default(), &mut Vec::new()).unwrap()
 }
 
 impl Engine {

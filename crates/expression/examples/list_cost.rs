@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::net::Ipv4Addr;
-use weir_expression::pattern::{Content, Method, Place, Registry, Texts as _, Use};
+use weir_expression::pattern::{Content, ListLine, Method, Registry, Texts as _, Use};
 use weir_expression::sample::Value;
 
 const LOOKS: u32 = 1_000_000;
@@ -82,7 +82,7 @@ fn main() {
             .collect();
         let (bytes, before, start) = (content.len(), resident(), spent());
         let mut lists = Registry::default();
-        let list = lists.file(name, Use::Map, Place::default(), || Ok(content)).unwrap();
+        let list = lists.file(name, Use::Map, ListLine::default(), || Ok(content)).unwrap();
         let lookup = lists.lookup(list, method, false, Content::Text).expect("a list");
         let loaded = (spent() - start) / 1_000_000;
         let memory = resident().saturating_sub(before) + bytes as u64 / 1024;

@@ -6,7 +6,7 @@
 
 use config::spec::{BalanceSpec, HashFunction, HashSpec, UriSpec};
 use balance::{Recogniser, Subject};
-use wire::h1::{Limits, Parse, Scan, parse_request};
+use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 use wire::rdp::cookie;
 
@@ -17,7 +17,7 @@ const FUNCTIONS: [HashFunction; 5] =
 pub fn run(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     in_a_packet(input);
-    let limits = Limits { max_fields: 101, max_head: 15_360, accept_unsafe: true, ..Limits::default() };
+    let limits = HeadLimits { max_fields: 101, max_head: 15_360, accept_unsafe: true, ..HeadLimits::default() };
     let mut head = Head::new();
     let parsed = parse_request(input, &limits, &mut Scan::default(), &mut head);
     let (request, bytes) = match parsed {

@@ -5,7 +5,7 @@
 
 use policy::running::CONVERTERS as ROWS;
 use expression::Conversion;
-use expression::sample::{Place, Value};
+use expression::sample::{EvalPlace, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
 /// Runs on one input; panics where a promise is broken.
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         _ => Value::Bin(input),
     };
     let text = if arguments.is_empty() { row.name.to_string() } else { format!("{}({arguments})", row.name) };
-    let Ok(conversion) = Conversion::parse(&text, value.kind(), Place::FrontRequestHead, &FewNames) else { return };
+    let Ok(conversion) = Conversion::parse(&text, value.kind(), EvalPlace::FrontRequestHead, &FewNames) else { return };
     with_context(b"GET /a?b=c HTTP/1.1\r\nhost: d\r\n\r\n", |context| {
         let Some(result) = conversion.convert(context, value) else { return };
         if let Some(bytes) = result.bytes() {

@@ -10,7 +10,7 @@ use expression::vocabulary::Vocabulary;
 use policy::running::TABLES;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
-use wire::h1::{Limits, Parse, Scan, parse_request};
+use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 
 /// The longest text that an evaluation may put together, in bytes.
@@ -85,7 +85,7 @@ impl Probes for Fixed {
 
 /// Lends a context over `input`: as a request with a body where it is one, and as a stream's first bytes in any case.
 pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
-    let limits = Limits { max_fields: 101, max_head: 15_360, accept_unsafe: true, ..Limits::default() };
+    let limits = HeadLimits { max_fields: 101, max_head: 15_360, accept_unsafe: true, ..HeadLimits::default() };
     let mut head = Head::new();
     let parsed = parse_request(input, &limits, &mut Scan::default(), &mut head);
     let (request, bytes) = match parsed {

@@ -5,7 +5,7 @@
 
 
 use expression::Expression;
-use expression::sample::{Place, Value};
+use expression::sample::{EvalPlace, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
 /// Runs on one input; panics where a promise is broken.
@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
     let mut halves = rest.splitn(2, |byte| *byte == 0xFF);
     let text = config::text::from_bytes(halves.next().unwrap_or_default());
     let input = halves.next().unwrap_or_default();
-    let place = Place::ALL[usize::from(*place) % Place::ALL.len()];
+    let place = EvalPlace::ALL[usize::from(*place) % EvalPlace::ALL.len()];
     let expression = match Expression::parse_all(&text, place, &FewNames) {
         Ok(expression) => expression,
         Err(error) => {

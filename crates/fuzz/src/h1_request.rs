@@ -4,13 +4,13 @@
 //! The first two bytes choose limits and pieces.
 
 
-use wire::h1::{ConnectionLine, Edits, Limits, Parse, Scan, Spelling, encode_request, parse_request};
+use wire::h1::{ConnectionLine, Edits, HeadLimits, Parse, Scan, Spelling, encode_request, parse_request};
 use wire::http::Head;
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {
     let [flags, step, input @ ..] = data else { return };
-    let limits = Limits {
+    let limits = HeadLimits {
         max_fields: if flags & 1 == 0 { 101 } else { 5 },
         max_head: if flags & 2 == 0 { 15_360 } else { 200 },
         accept_unsafe: flags & 4 != 0,
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
 fn in_pieces(
     input: &[u8],
     step: usize,
-    limits: &Limits,
+    limits: &HeadLimits,
     whole: &Result<Parse, wire::h1::RequestError>,
     whole_head: &Head,
 ) {
@@ -68,10 +68,10 @@ fn forward(head: &Head) -> Vec<u8> {
 }
 
 /// What goes out must be read the same by whoever reads it.
-fn judge(head: &Head, limits: &Limits) {
+fn judge(head: &Head, limits: &HeadLimits) {
     let out = forward(head);
     respell(head, &out);
-    let limits = Limits { max_head: usize::MAX, max_fields: 1000, ..*limits };
+    let limits = HeadLimits { max_head: usize::MAX, max_fields: 1000, ..*limits };
     let mut again = Head::new();
     let parsed = parse_request(&out, &limits, &mut Scan::default(), &mut again);
     assert_eq!(parsed, Ok(Parse::Complete { consumed: out.len() }));

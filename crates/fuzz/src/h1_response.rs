@@ -3,17 +3,17 @@
 //! The first two bytes choose limits, the request and pieces.
 
 
-use wire::h1::{Edits, Limits, Parse, RequestContext, Scan, encode_response, parse_response};
+use wire::h1::{Edits, HeadLimits, Parse, RequestContext, Scan, encode_response, parse_response};
 use wire::http::{Framing, Head};
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {
     let [flags, step, input @ ..] = data else { return };
-    let limits = Limits {
+    let limits = HeadLimits {
         max_fields: if flags & 1 == 0 { 101 } else { 5 },
         max_head: if flags & 2 == 0 { 15_360 } else { 200 },
         accept_unsafe: flags & 4 != 0,
-        ..Limits::default()
+        ..HeadLimits::default()
     };
     let request = RequestContext { head: flags & 8 != 0, connect: flags & 16 != 0 };
     let mut head = Head::new();
@@ -46,9 +46,9 @@ fn pass_on(head: &Head) -> Vec<u8> {
     out
 }
 
-fn judge(head: &Head, limits: &Limits, request: &RequestContext) {
+fn judge(head: &Head, limits: &HeadLimits, request: &RequestContext) {
     let out = pass_on(head);
-    let limits = Limits { max_head: usize::MAX, max_fields: 1000, ..*limits };
+    let limits = HeadLimits { max_head: usize::MAX, max_fields: 1000, ..*limits };
     let mut again = Head::new();
     let parsed = parse_response(&out, &limits, request, &mut Scan::default(), &mut again);
     assert_eq!(parsed, Ok(Parse::Complete { consumed: out.len() }));

@@ -8,7 +8,7 @@ use base::buffer::Buffer;
 use conn::flow::{ByteSink, ByteSource};
 use conn::h1::Received;
 use conn::h2::{Machine, Request, Stream, Terms};
-use wire::h1::{Edits, Limits, Scan};
+use wire::h1::{Edits, HeadLimits, Scan};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, PREFACE, encode_request, encode_response, flag};
 use wire::http::{Framing, Head, Method};
 
@@ -100,7 +100,7 @@ fn read(source: &mut impl ByteSource) {
 /// Takes the head of a request and answers it.
 fn answer(stream: &mut Stream) {
     // It is answered once.
-    let taken = stream.take_head(&Limits::default(), &mut Scan::default(), &mut Head::new());
+    let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
     if !matches!(taken, Received::Head { .. } | Received::Invalid { .. }) {
         return;
     }
@@ -117,7 +117,7 @@ fn answer(stream: &mut Stream) {
 
 /// Takes the heads and the payload of an answer.
 fn receive(request: &mut Request) {
-    let limits = Limits { max_head: 4096, ..Limits::default() };
+    let limits = HeadLimits { max_head: 4096, ..HeadLimits::default() };
     while request.poll_head(&mut cx()) == Poll::Ready(true) {
         request.take_head(Method::Post, &limits, &mut Head::new());
     }

@@ -1,7 +1,7 @@
 //! Blocks of HTTP/2 and the requests that they are: whatever comes, what became a request says the same when HTTP/1 reads it
 //! again, and nothing of it ends a line early.
 
-use wire::h1::{self, Edits, Limits, Parse, Scan};
+use wire::h1::{self, Edits, HeadLimits, Parse, Scan};
 use wire::h2::{Capacity, Decoder, Outcome, RequestReader};
 use wire::http::{Head, Method};
 
@@ -29,7 +29,7 @@ fn read_again(head: &Head) {
     assert!(h1::encode_request(head, &edits, &mut text).is_ok());
     // A websocket's key is made later.
     let accept_unsafe = head.upgrade;
-    let limits = Limits { max_head: 1 << 20, max_fields: 1 << 14, accept_unsafe, ..Limits::default() };
+    let limits = HeadLimits { max_head: 1 << 20, max_fields: 1 << 14, accept_unsafe, ..HeadLimits::default() };
     let mut again = Head::new();
     let parsed = h1::parse_request(&text, &limits, &mut Scan::default(), &mut again);
     assert_eq!(parsed, Ok(Parse::Complete { consumed: text.len() }), "{}", String::from_utf8_lossy(&text));

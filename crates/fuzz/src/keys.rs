@@ -7,7 +7,7 @@
 use crate::evaluation::{FewNames, with_context};
 use expression::Conversion;
 use expression::key::{Curve, KeyError, Padding, PrivateKey, PublicKey, Scheme};
-use expression::sample::{Place, Type, Value};
+use expression::sample::{EvalPlace, Type, Value};
 
 const MESSAGE: &[u8] = b"weir";
 const SCHEMES: [&[u8]; 9] = [b"RS256", b"RS384", b"RS512", b"ES256", b"ES384", b"ES512", b"PS256", b"PS384", b"PS512"];
@@ -88,7 +88,7 @@ fn token(data: &[u8]) {
         return;
     }
     let text = format!("jwt_decrypt_jwk('{key}')");
-    let Ok(conversion) = Conversion::parse(&text, Type::Str, Place::FrontRequestHead, &FewNames) else { return };
+    let Ok(conversion) = Conversion::parse(&text, Type::Str, EvalPlace::FrontRequestHead, &FewNames) else { return };
     with_context(b"", |context| {
         let opened = conversion.convert(context, Value::Str(token));
         // What is inside is not longer than its text in base64.

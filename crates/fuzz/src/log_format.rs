@@ -5,7 +5,7 @@
 
 use expression::log_format::{LogFormat, Purpose};
 use expression::record::Record;
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use crate::evaluation::{FewNames, with_context};
 
 /// Runs on one input; panics where a promise is broken.
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
     let purpose = if choice & 2 == 0 { Purpose::Head } else { Purpose::Text };
     let format = match choice & 1 {
         0 => LogFormat::for_log(&text, &FewNames),
-        _ => LogFormat::for_rule(&text, purpose, Place::FrontRequestHead, &FewNames),
+        _ => LogFormat::for_rule(&text, purpose, EvalPlace::FrontRequestHead, &FewNames),
     };
     let format = match format {
         Ok(format) => format,

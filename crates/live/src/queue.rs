@@ -22,7 +22,7 @@ pub(super) struct Rank {
 
 /// Which queue a request stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum QueueOwner {
     /// The backend's: any server will do.
     Backend,
     /// This server's.
@@ -56,7 +56,7 @@ enum Phase {
 #[derive(Debug)]
 struct Waiter {
     phase: Phase,
-    place: Place,
+    place: QueueOwner,
     rank: Rank,
     previous: WaiterId,
     next: WaiterId,
@@ -83,7 +83,7 @@ pub(super) struct Waiters {
     /// When the last one came that has no offset: clocks of workers differ by a little, and that is no priority.
     latest: i64,
     /// All that wait, by queue and rank: as long as one of them had to go before another that came earlier.
-    ranked: Option<BTreeMap<(Place, Rank), WaiterId>>,
+    ranked: Option<BTreeMap<(QueueOwner, Rank), WaiterId>>,
 }
 
 impl Waiters {
@@ -92,7 +92,7 @@ impl Waiters {
     }
 
     /// Adds a new request to `queue`, which is the one of `place`: behind all that rank before it.
-    pub(super) fn join(&mut self, queue: &mut Queue, place: Place, priority: Priority) -> WaiterId {
+    pub(super) fn join(&mut self, queue: &mut Queue, place: QueueOwner, priority: Priority) -> WaiterId {
         self.arrivals += 1;
         let mut due = i64::try_from(priority.now.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
         if priority.offset == 0 {
@@ -127,7 +127,7 @@ impl Waiters {
     }
 
     /// The last of `queue` that ranks before a request that is about to join it.
-    fn before(&mut self, queue: &Queue, place: Place, rank: Rank) -> WaiterId {
+    fn before(&mut self, queue: &Queue, place: QueueOwner, rank: Rank) -> WaiterId {
         if self.entries.get(queue.tail as usize).is_none_or(|last| last.rank < rank) {
             return queue.tail;
         }
@@ -147,7 +147,7 @@ impl Waiters {
     }
 
     /// The queue that a request stands in, while it does.
-    pub(super) fn place(&self, id: WaiterId) -> Option<Place> {
+    pub(super) fn place(&self, id: WaiterId) -> Option<QueueOwner> {
         let waiter = &self.entries[id as usize];
         matches!(waiter.phase, Phase::Waiting(_)).then_some(waiter.place)
     }
@@ -175,7 +175,7 @@ impl Waiters {
             self.unlink(from, id);
             self.add_position(from, id);
             let waiter = &mut self.entries[id as usize];
-            (waiter.place, waiter.joined_at) = (Place::Backend, to.granted);
+            (waiter.place, waiter.joined_at) = (QueueOwner::Backend, to.granted);
             let rank = waiter.rank;
             let mut next = if behind == NONE { to.head } else { self.entries[behind as usize].next };
             while next != NONE && self.entries[next as usize].rank < rank {
@@ -275,8 +275,8 @@ impl Waiter {
         let passed = queue.granted.wrapping_sub(self.joined_at).wrapping_add(1);
         let mut positions = self.positions;
         match self.place {
-            Place::Backend => positions.backend = positions.backend.wrapping_add(passed),
-            Place::Server(_) => positions.server = positions.server.wrapping_add(passed),
+            QueueOwner::Backend => positions.backend = positions.backend.wrapping_add(passed),
+            QueueOwner::Server(_) => positions.server = positions.server.wrapping_add(passed),
         }
         positions
     }

@@ -10,7 +10,7 @@ mod outliers;
 mod warmth;
 
 use super::outages::{LastChange, OutageReport, Outages};
-use super::queue::{Place, Queue, WaiterId, Waiters};
+use super::queue::{Queue, QueueOwner, WaiterId, Waiters};
 use super::ramp::Ramps;
 use super::server::ServerState;
 use super::warming;
@@ -134,7 +134,7 @@ impl Servers {
         }
         match self.balance.pick(&self.pick_for(request), &self.loads) {
             Some(server) => self.take_or_queue(server, request.priority),
-            None => self.join(Place::Backend, request.priority),
+            None => self.join(QueueOwner::Backend, request.priority),
         }
     }
 
@@ -208,17 +208,17 @@ impl Servers {
             self.set_load(server, Load { served: load.served + 1, ..load });
             Outcome::Slot(server)
         } else if load.has_queue_room() {
-            self.join(Place::Server(server), priority)
+            self.join(QueueOwner::Server(server), priority)
         } else {
             Outcome::QueueFull
         }
     }
 
-    fn join(&mut self, place: Place, priority: Priority) -> Outcome {
+    fn join(&mut self, place: QueueOwner, priority: Priority) -> Outcome {
         self.waiting += 1;
         let waiter = match place {
-            Place::Backend => self.waiters.join(&mut self.queue, place, priority),
-            Place::Server(server) => self.waiters.join(&mut self.servers[server].queue, place, priority),
+            QueueOwner::Backend => self.waiters.join(&mut self.queue, place, priority),
+            QueueOwner::Server(server) => self.waiters.join(&mut self.servers[server].queue, place, priority),
         };
         self.note_queue(place);
         Outcome::Queued(waiter)
@@ -244,25 +244,25 @@ impl Servers {
 
     /// The queue whose first request is next for a slot of `server`: the one that ranks before the other, of its own and the
     /// backend's.
-    fn next_for(&self, server: usize) -> Option<Place> {
+    fn next_for(&self, server: usize) -> Option<QueueOwner> {
         let state = &self.servers[server];
         let own = self.waiters.first_rank(&state.queue);
         let takes_any = state.candidate || self.backup == Some(server);
         let any = if takes_any { self.waiters.first_rank(&self.queue) } else { None };
         match (own, any) {
             (None, None) => None,
-            (Some(own), Some(any)) if any < own => Some(Place::Backend),
-            (None, Some(_)) => Some(Place::Backend),
-            (Some(_), _) => Some(Place::Server(server)),
+            (Some(own), Some(any)) if any < own => Some(QueueOwner::Backend),
+            (None, Some(_)) => Some(QueueOwner::Backend),
+            (Some(_), _) => Some(QueueOwner::Server(server)),
         }
     }
 
     /// Hands a slot that is counted already to the first of a queue.
-    fn grant(&mut self, place: Place, server: usize) -> Option<Waker> {
+    fn grant(&mut self, place: QueueOwner, server: usize) -> Option<Waker> {
         self.waiting -= 1;
         let waker = match place {
-            Place::Backend => self.waiters.grant(&mut self.queue, server),
-            Place::Server(_) => self.waiters.grant(&mut self.servers[server].queue, server),
+            QueueOwner::Backend => self.waiters.grant(&mut self.queue, server),
+            QueueOwner::Server(_) => self.waiters.grant(&mut self.servers[server].queue, server),
         };
         self.note_queue(place);
         waker
@@ -280,8 +280,8 @@ impl Servers {
     /// The server whose queue a request stands in.
     pub(super) fn queued_at(&self, waiter: WaiterId) -> Option<usize> {
         match self.waiters.place(waiter) {
-            Some(Place::Server(server)) => Some(server),
-            Some(Place::Backend) | None => None,
+            Some(QueueOwner::Server(server)) => Some(server),
+            Some(QueueOwner::Backend) | None => None,
         }
     }
 
@@ -295,8 +295,8 @@ impl Servers {
     pub(super) fn give_up(&mut self, waiter: WaiterId) -> Option<Waker> {
         let place = self.waiters.place(waiter);
         let left = match place {
-            Some(Place::Server(server)) => self.waiters.leave(waiter, &mut self.servers[server].queue),
-            Some(Place::Backend) | None => self.waiters.leave(waiter, &mut self.queue),
+            Some(QueueOwner::Server(server)) => self.waiters.leave(waiter, &mut self.servers[server].queue),
+            Some(QueueOwner::Backend) | None => self.waiters.leave(waiter, &mut self.queue),
         };
         if let Some(server) = left.granted {
             return self.release(server).1;
@@ -535,8 +535,8 @@ impl Servers {
     }
 
     /// After a change of a queue.
-    fn note_queue(&mut self, place: Place) {
-        if let Place::Server(server) = place {
+    fn note_queue(&mut self, place: QueueOwner) {
+        if let QueueOwner::Server(server) = place {
             self.set_load(server, Load { queued: self.servers[server].queue.length, ..self.loads[server] });
         }
     }
@@ -548,10 +548,10 @@ impl Servers {
         }
     }
 
-    fn queue_at(&self, place: Option<Place>) -> &Queue {
+    fn queue_at(&self, place: Option<QueueOwner>) -> &Queue {
         match place {
-            Some(Place::Server(server)) => &self.servers[server].queue,
-            Some(Place::Backend) | None => &self.queue,
+            Some(QueueOwner::Server(server)) => &self.servers[server].queue,
+            Some(QueueOwner::Backend) | None => &self.queue,
         }
     }
 }

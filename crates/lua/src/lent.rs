@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::script::{Order, StreamAccess};
 use expression::pattern::Regex;
-use expression::sample::{Context, Direction, Place, Type, Value as Sample, cast};
+use expression::sample::{Context, Direction, EvalPlace, Type, Value as Sample, cast};
 use expression::variable::Variable;
 use expression::{Conversion, Expression};
 use mlua::{Lua, MultiValue, Value};
@@ -187,8 +187,8 @@ fn fetch(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain,
     answer
 }
 
-fn place(context: &Context<'_>) -> Place {
-    if context.direction == Direction::Request { Place::FrontRequestHead } else { Place::BackResponseHead }
+fn place(context: &Context<'_>) -> EvalPlace {
+    if context.direction == Direction::Request { EvalPlace::FrontRequestHead } else { EvalPlace::BackResponseHead }
 }
 
 fn show<'a>(context: &Context<'a>, sample: Option<Sample<'a>>, as_text: bool, keeps_booleans: bool) -> Plain {

@@ -34,7 +34,7 @@ use engine::service::registry::Services;
 use engine::worker::Process;
 use mlua::{Function, IntoLua, MultiValue, Value};
 
-use machine::{Limits, Machine};
+use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
 use run::{Answer, Run};
 
@@ -112,7 +112,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
     let states = 1 + if spec.scripts.iter().any(|script| script.per_thread) { threads } else { 0 };
     let memory = usize::try_from(spec.maxmem).unwrap_or(0).saturating_mul(1 << 20) / states as usize;
     let make = |number: usize, sharers: u32| {
-        let machine = Machine::new(spec, number, Limits::new(spec, sharers), memory)?;
+        let machine = Machine::new(spec, number, ScriptLimits::new(spec, sharers), memory)?;
         task::open(&machine)?;
         machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?))?;
         Ok(machine)

@@ -13,7 +13,7 @@ use crate::shared::{Burst, Current, Functions};
 
 /// What bounds scripts.
 #[derive(Debug, Clone)]
-pub(crate) struct Limits {
+pub(crate) struct ScriptLimits {
     /// The longest time between two pauses.
     pub(crate) burst: Option<Duration>,
     /// The longest run time of an action, a fetch or a converter.
@@ -33,7 +33,7 @@ const LOOK_AFTER: u32 = 10_000;
 /// The least number of instructions between two pauses of a shared state.
 const LEAST_YIELD: u32 = 500;
 
-impl Limits {
+impl ScriptLimits {
     /// Those of a state; `sharers`: how many threads share it.
     pub(crate) fn new(spec: &LuaSpec, sharers: u32) -> Self {
         let period = |written: Option<u64>, usual: u64| {
@@ -56,7 +56,7 @@ pub(crate) struct Machine {
     lua: ReentrantMutex<Lua>,
     /// The number of its thread, from 1; 0: all share it.
     pub(crate) number: usize,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ScriptLimits,
 }
 
 impl Machine {
@@ -64,7 +64,7 @@ impl Machine {
     ///
     /// # Errors
     /// Lua's.
-    pub(crate) fn new(spec: &LuaSpec, number: usize, limits: Limits, memory: usize) -> mlua::Result<Arc<Self>> {
+    pub(crate) fn new(spec: &LuaSpec, number: usize, limits: ScriptLimits, memory: usize) -> mlua::Result<Arc<Self>> {
         let lua = Lua::new_with(StdLib::COROUTINE, LuaOptions::default())?;
         lua.load_std_libs(libraries(&spec.libraries))?;
         if memory > 0 {

@@ -54,7 +54,7 @@ pub(crate) struct Run {
 }
 
 /// What one resumption came to.
-enum Step {
+enum ResumeResult {
     Ended(MultiValue),
     Paused,
     Asked(String, Vec<Value>),
@@ -118,17 +118,17 @@ impl Run {
                 State::Over => return Poll::Ready(Ok(MultiValue::new())),
             };
             match self.resume(arguments, lent) {
-                Step::Ended(values) | Step::Done(values) => return Poll::Ready(Ok(values)),
-                Step::Failed(why) => return Poll::Ready(Err(why)),
-                Step::Paused | Step::Asked(..) if !self.yields => {
+                ResumeResult::Ended(values) | ResumeResult::Done(values) => return Poll::Ready(Ok(values)),
+                ResumeResult::Failed(why) => return Poll::Ready(Err(why)),
+                ResumeResult::Paused | ResumeResult::Asked(..) if !self.yields => {
                     return Poll::Ready(Err(self.failure("yield not allowed.")));
                 }
-                Step::Paused => {
+                ResumeResult::Paused => {
                     self.state = State::Turn;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Step::Asked(name, values) => self.state = State::Asks(name, values),
+                ResumeResult::Asked(name, values) => self.state = State::Asks(name, values),
             }
         }
     }
@@ -144,7 +144,7 @@ impl Run {
     }
 
     /// Runs to the next pause, under the lock.
-    fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn Lent>) -> Step {
+    fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn Lent>) -> ResumeResult {
         let machine = Arc::clone(&self.machine);
         machine.with(|lua| {
             let begun = rt::clock::moment();
@@ -161,10 +161,10 @@ impl Run {
             }
             self.spent += rt::clock::moment().saturating_since(begun);
             match (result, cut) {
-                (_, Some(Cut::Burst)) => Step::Failed(self.failure("burst timeout.")),
-                (_, Some(Cut::Execution)) => Step::Failed(self.failure("execution timeout.")),
+                (_, Some(Cut::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),
+                (_, Some(Cut::Execution)) => ResumeResult::Failed(self.failure("execution timeout.")),
                 (Ok(values), None) => self.sort(lua, values),
-                (Err(error), None) => Step::Failed(self.explain(&error)),
+                (Err(error), None) => ResumeResult::Failed(self.explain(&error)),
             }
         })
     }
@@ -192,25 +192,25 @@ impl Run {
     }
 
     /// What a pause or a return means.
-    fn sort(&self, lua: &Lua, mut values: MultiValue) -> Step {
+    fn sort(&self, lua: &Lua, mut values: MultiValue) -> ResumeResult {
         if self.thread.status() != ThreadStatus::Resumable {
-            return Step::Ended(values);
+            return ResumeResult::Ended(values);
         }
         let is_ask = match (values.front(), lua.app_data_ref::<Mark>()) {
             (Some(Value::Table(first)), Some(mark)) => *first == mark.0,
             _ => false,
         };
         if !is_ask {
-            return Step::Paused;
+            return ResumeResult::Paused;
         }
         values.pop_front();
         match values.pop_front() {
             Some(Value::String(name)) => match &*name.to_string_lossy() {
-                "done" => Step::Done(values),
-                "yield" => Step::Paused,
-                name => Step::Asked(name.to_owned(), values.into_iter().collect()),
+                "done" => ResumeResult::Done(values),
+                "yield" => ResumeResult::Paused,
+                name => ResumeResult::Asked(name.to_owned(), values.into_iter().collect()),
             },
-            _ => Step::Paused,
+            _ => ResumeResult::Paused,
         }
     }
 

@@ -8,7 +8,7 @@ fn machine(limits: &str) -> Arc<Machine> {
     let loaded = config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
     let spec = loaded.spec.global.lua;
     let memory = spec.maxmem as usize * (1 << 20);
-    Machine::new(&spec, 0, Limits::new(&spec, 1), memory).expect("a state")
+    Machine::new(&spec, 0, ScriptLimits::new(&spec, 1), memory).expect("a state")
 }
 
 /// What a text returns, shown as its sequences and texts.

@@ -63,8 +63,12 @@ fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
         local_peer: "localhost".to_owned(),
     };
     let mut loaded = config::load(&[file], Environment::default(), &options);
-    let program =
-        weir_policy::compile(&loaded.spec, &mut NoNames, &weir_policy::Limits::default(), &mut loaded.diagnostics)?;
+    let program = weir_policy::compile(
+        &loaded.spec,
+        &mut NoNames,
+        &weir_policy::SystemLimits::default(),
+        &mut loaded.diagnostics,
+    )?;
     Some(program.live(7).proxies.iter().cloned().collect())
 }
 

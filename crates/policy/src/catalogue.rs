@@ -4,15 +4,15 @@
 use crate::running;
 use expression::Signature;
 use expression::rows::Row;
-use expression::sample::{Place, Type};
+use expression::sample::{EvalPlace, Type};
 use expression::{condition, log_format};
 use std::fmt::Write as _;
 
 /// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
 pub fn dump_fetches(out: &mut String) {
     out.push_str("# List of registered sample fetch functions:\n");
-    let places = Place::ALL.len();
-    for (index, place) in Place::ALL.into_iter().enumerate() {
+    let places = EvalPlace::ALL.len();
+    for (index, place) in EvalPlace::ALL.into_iter().enumerate() {
         // A line for each place: bars for those before, a bow, and dashes up to its name.
         let indent = " ".repeat(places + 1 - index);
         let bars: String = (0..index).map(|_| "/ ").collect();
@@ -62,7 +62,7 @@ pub fn fetches_page() -> String {
     let mut rows: Vec<_> = running::FETCHES.all().collect();
     rows.sort_by_key(|row| row.name());
     for row in rows {
-        let first = Place::ALL.into_iter().find(|place| row.places.has(*place)).map_or("", Place::name);
+        let first = EvalPlace::ALL.into_iter().find(|place| row.places.has(*place)).map_or("", EvalPlace::name);
         let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(&row.signature), row.output, row.doc);
     }
     waiting(&mut page, running::FETCHES.waiting());

@@ -13,5 +13,5 @@ pub mod rule;
 pub mod running;
 pub mod services;
 
-pub use compile::{FindHost, Limits, ReadFile, ReadFolder, Resolver, compile, diagnose};
+pub use compile::{FindHost, ReadFile, ReadFolder, Resolver, SystemLimits, compile, diagnose};
 pub use program::{Backend, Bind, Frontend, Global, Program, Proxy, Server, ServerAddress, ServerPort};

@@ -12,14 +12,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_policy as policy;
-use wire::h1::{Limits, Parse, Scan, parse_request};
+use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 
 use expression::convert::Converter;
 use expression::fetch::Fetch;
 use expression::rows::Unregistered;
 use expression::sample::{
-    Bytes, Context, Direction, Meter, Place, Places, Probes, Transaction, Transport, Type, Value,
+    Bytes, Context, Direction, EvalPlace, Meter, Places, Probes, Transaction, Transport, Type, Value,
 };
 use expression::variable::Variables;
 use expression::vocabulary::Vocabulary;
@@ -116,7 +116,7 @@ fn load(rules: &str) -> Loaded {
 fn compile(rules: &str, registry: Registry) -> Result<Program, Vec<String>> {
     let loaded = load(rules);
     let mut found = loaded.diagnostics;
-    let limits = policy::Limits { descriptors: 2_000, ..policy::Limits::default() };
+    let limits = policy::SystemLimits { descriptors: 2_000, ..policy::SystemLimits::default() };
     let program = policy::compile(&loaded.spec, &mut Registered(registry), &limits, &mut found);
     let alerts = found.into_iter().filter(|diagnostic| diagnostic.is_alert());
     let errors: Vec<_> = alerts
@@ -152,7 +152,7 @@ impl Probes for Nothing {
 /// Evaluates the rules of a program on a request, and returns what its fields are then.
 fn fields(program: &Program, request: &str) -> Vec<(String, String)> {
     let mut head = Head::new();
-    let parsed = parse_request(request.as_bytes(), &Limits::default(), &mut Scan::default(), &mut head);
+    let parsed = parse_request(request.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{parsed:?}");
     for rule in &program.proxies[0].rules.http_request {
         let Action::Edit(edit) = &rule.action else { continue };
@@ -269,7 +269,8 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
 fn expressions_of_rows_that_were_registered_anew_differ() {
     let calls = Arc::default();
     let (one, other) = (Registered(registry(&calls)), Registered(registry(&calls)));
-    let read = |text: &str, names: &Registered| Expression::parse_all(text, Place::FrontRequestHead, names).unwrap();
+    let read =
+        |text: &str, names: &Registered| Expression::parse_all(text, EvalPlace::FrontRequestHead, names).unwrap();
     for text in ["x.path_length", "path,length,x.times(2)"] {
         assert_eq!(read(text, &one), read(text, &Registered(one.0.clone())), "{text}");
         assert_ne!(read(text, &one), read(text, &other), "{text}");

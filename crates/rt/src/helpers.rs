@@ -63,14 +63,14 @@ impl Queue {
 }
 
 /// Where an answer is put.
-struct Place<T> {
+struct AnswerSlot<T> {
     answer: Option<T>,
     over: bool,
     waker: Option<Waker>,
 }
 
 /// The end that fills it; dropped without an answer when the job panicked.
-struct Filler<T>(Arc<Mutex<Place<T>>>);
+struct Filler<T>(Arc<Mutex<AnswerSlot<T>>>);
 
 impl<T> Drop for Filler<T> {
     fn drop(&mut self) {
@@ -93,7 +93,7 @@ impl Helpers {
     /// Runs a job elsewhere and waits for its answer; none when too many wait, or when the job panicked. In a simulation
     /// it runs here and at once.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let place = Arc::new(Mutex::new(Place { answer: None, over: false, waker: None }));
+        let place = Arc::new(Mutex::new(AnswerSlot { answer: None, over: false, waker: None }));
         let filler = Filler(Arc::clone(&place));
         let work: Job = Box::new(move || {
             let answer = job();

@@ -120,7 +120,7 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
     }
     let Ok(used) = threads::processor_time(thread) else { return judge.forget() };
     let seen = Seen { progress: remote.progress(), used };
-    let limits = Limits { period, warn_after: watchdog.warn_after, give_up_after: watchdog.give_up_after };
+    let limits = StallLimits { period, warn_after: watchdog.warn_after, give_up_after: watchdog.give_up_after };
     let Some(verdict) = judge.judge(seen, limits, || threads::look_at(thread)) else { return };
     let Sample { tag, mut frames, count, .. } = verdict.sample;
     frames.iter_mut().for_each(|frame| *frame = frame.wrapping_sub(base));
@@ -149,7 +149,7 @@ struct Seen {
 }
 
 #[derive(Clone, Copy)]
-struct Limits {
+struct StallLimits {
     period: Duration,
     warn_after: Duration,
     give_up_after: Duration,
@@ -185,7 +185,7 @@ impl Judge {
     /// A turn may be long because it has many tasks, and a task may be long because it has many requests: progress shows in
     /// both. Only one and the same task that makes none in several looks is a stall. Time is counted in looks, so that a
     /// machine that was suspended itself does not count.
-    fn judge(&mut self, seen: Seen, limits: Limits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
+    fn judge(&mut self, seen: Seen, limits: StallLimits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
         let Some((_, start)) = self.progress.filter(|(progress, _)| *progress == seen.progress) else {
             *self = Judge { progress: Some((seen.progress, seen.used)), ..Judge::default() };
             return None;
@@ -228,7 +228,7 @@ mod tests {
     /// A story: at each look the progress, the milliseconds of processor time used, and the task that a sample would show.
     fn told(story: &[(u32, u32, u64)]) -> Vec<(usize, Stage)> {
         let limits =
-            Limits { period: 25 * MILLISECOND, warn_after: 100 * MILLISECOND, give_up_after: 1_000 * MILLISECOND };
+            StallLimits { period: 25 * MILLISECOND, warn_after: 100 * MILLISECOND, give_up_after: 1_000 * MILLISECOND };
         let mut judge = Judge::default();
         let mut told = Vec::new();
         for (index, (progress, used, task)) in story.iter().enumerate() {

@@ -11,7 +11,7 @@ use rustls::sign::SingleCertAndKey;
 
 use crate::certificate::Certificate;
 use crate::details::{Wanted, key_log};
-use crate::limits::Limits;
+use crate::limits::RecordLimits;
 use crate::provider::Algorithms;
 use crate::signature;
 use crate::trust::TrustFile;
@@ -38,7 +38,7 @@ pub struct Settings {
     /// `allow-0rtt`: early data may be sent, where a connection asks for that.
     pub early_data: bool,
     /// Bounds of each connection.
-    pub limits: Limits,
+    pub limits: RecordLimits,
 }
 
 /// A side that connects to servers.
@@ -147,7 +147,7 @@ impl Client {
         }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> RecordLimits {
         self.ready().settings.limits
     }
 

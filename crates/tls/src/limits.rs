@@ -2,7 +2,7 @@
 
 /// Bounds of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RecordLimits {
     /// Key updates a second that a peer may ask for; 0: any number (`tune.ssl.keyupdate-rate-limit`).
     pub key_updates: u16,
     /// Bytes of data in a record at most; 0: as many as it carries (`tune.ssl.hard-maxrecord`).
@@ -11,7 +11,7 @@ pub struct Limits {
     pub compresses: bool,
 }
 
-impl Default for Limits {
+impl Default for RecordLimits {
     /// As HAProxy.
     fn default() -> Self {
         Self { key_updates: 100, record: 0, compresses: true }

@@ -15,7 +15,7 @@ use wire::client_hello::{self, extension};
 use crate::certificate::{Certificate, Kind};
 use crate::details::{Wanted, key_log};
 use crate::forge::{self, Cache};
-use crate::limits::Limits;
+use crate::limits::RecordLimits;
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
 use crate::resumption::{Resumption, bound};
@@ -37,7 +37,7 @@ pub struct Settings {
     /// Bytes that are kept of each hello (`tune.ssl.capture-buffer-size`).
     pub capture: usize,
     /// Bounds of each connection.
-    pub limits: Limits,
+    pub limits: RecordLimits,
     /// Bytes of early data that a client may send (`allow-0rtt`); 0: none is taken.
     pub early_data: u32,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Choice {
     /// Who tells what is wrong with the client's certificate, where something of it is ignored.
     pub(crate) judge: Option<Arc<OfClients>>,
     pub(crate) authorities: Option<Arc<Authorities>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RecordLimits,
 }
 
 impl std::fmt::Debug for Server {
@@ -373,7 +373,7 @@ impl Server {
             capture: 0,
             judge: None,
             authorities: None,
-            limits: Limits::default(),
+            limits: RecordLimits::default(),
         })
     }
 

@@ -16,7 +16,7 @@ use crate::early::EarlyData;
 use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::handshake_info::HandshakeInfo;
-use crate::limits::Limits;
+use crate::limits::RecordLimits;
 use crate::record::{self, HEADER, LARGEST, OVERHEAD};
 use crate::verify::OfClients;
 
@@ -45,7 +45,7 @@ pub(crate) struct Shaking {
     judge: Option<Arc<OfClients>>,
     /// Whether the secrets of TLS 1.3 are kept.
     with_secrets: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RecordLimits,
     early: Early,
 }
 
@@ -103,7 +103,7 @@ pub(crate) enum Secrets {
 }
 
 /// What one call of rustls came to.
-enum Step {
+enum CallResult {
     /// It is to be called again.
     Again,
     /// It wants more bytes.
@@ -121,7 +121,7 @@ enum Say<'a> {
 }
 
 impl Shaking {
-    pub(crate) fn new(peer: Peer, info: HandshakeInfo, with_secrets: bool, limits: Limits) -> Self {
+    pub(crate) fn new(peer: Peer, info: HandshakeInfo, with_secrets: bool, limits: RecordLimits) -> Self {
         Self { peer, seen: 0, info, judge: None, with_secrets, limits, early: Early::default() }
     }
 
@@ -184,7 +184,7 @@ impl Shaking {
         out: &mut Vec<u8>,
         holds: bool,
         say: &mut Option<Say<'_>>,
-    ) -> Result<Step, Failure> {
+    ) -> Result<CallResult, Failure> {
         let shown = &mut input.data_mut()[..self.seen];
         let begin = out.len();
         let (peer, early) = (&mut self.peer, &mut self.early);
@@ -226,18 +226,20 @@ impl Shaking {
         loop {
             let holds = self.early.phase == Phase::Wanted;
             let result = self.call(input, out, holds, &mut None);
-            if matches!(result, Ok(Step::Starved | Step::Done)) && self.is_refused_record(input, alone.take()) {
+            if matches!(result, Ok(CallResult::Starved | CallResult::Done))
+                && self.is_refused_record(input, alone.take())
+            {
                 input.consume(self.seen);
                 self.seen = 0;
             }
             match result {
-                Ok(Step::Again) => {}
-                Ok(Step::Held) => {
+                Ok(CallResult::Again) => {}
+                Ok(CallResult::Held) => {
                     self.early.phase = Phase::Open;
                     return Ok(Progress::Early);
                 }
-                Ok(Step::Done) if !self.is_handshaking() => return Ok(Progress::Done),
-                Ok(Step::Done | Step::Starved) => match self.unseen_record(input)? {
+                Ok(CallResult::Done) if !self.is_handshaking() => return Ok(Progress::Done),
+                Ok(CallResult::Done | CallResult::Starved) => match self.unseen_record(input)? {
                     Some(length) => {
                         if let Some(details) = &mut self.info.details {
                             details.note_record(&input.data()[self.seen..][..length]);
@@ -282,8 +284,8 @@ impl Shaking {
         loop {
             match self.call(input, out, holds, &mut say)? {
                 _ if say.is_none() => return Ok(true),
-                Step::Again => {}
-                Step::Held | Step::Starved | Step::Done => return Ok(false),
+                CallResult::Again => {}
+                CallResult::Held | CallResult::Starved | CallResult::Done => return Ok(false),
             }
         }
     }
@@ -422,12 +424,12 @@ fn server_step(
     out: &mut Vec<u8>,
     say: &mut Option<Say<'_>>,
     early: &mut Early,
-) -> (usize, Result<Step, Failure>) {
+) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
     match state {
         Ok(ConnectionState::ReadEarlyData(mut data)) => {
             early.phase = Phase::Open;
-            let mut step = Ok(Step::Again);
+            let mut step = Ok(CallResult::Again);
             // No more of it comes than the settings say.
             while let Some(record) = data.next_record() {
                 match record {
@@ -447,19 +449,19 @@ fn client_step(
     out: &mut Vec<u8>,
     say: &mut Option<Say<'_>>,
     holds: bool,
-) -> (usize, Result<Step, Failure>) {
+) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
     match state {
         Ok(ConnectionState::TransmitTlsData(mut data)) if holds => {
             let Some(mut early) = data.may_encrypt_early_data() else {
                 data.done();
-                return (discard, Ok(Step::Again));
+                return (discard, Ok(CallResult::Again));
             };
             let said = match say.take() {
                 Some(Say::Data(bytes)) => append(out, bytes.len(), |out| early.encrypt(bytes, out)),
                 _ => Ok(()),
             };
-            (discard, said.map(|()| Step::Held))
+            (discard, said.map(|()| CallResult::Held))
         }
         state => step(UnbufferedStatus { discard, state }, out, say),
     }
@@ -470,7 +472,7 @@ fn step<Data>(
     status: Status<'_, '_, Data>,
     out: &mut Vec<u8>,
     say: &mut Option<Say<'_>>,
-) -> (usize, Result<Step, Failure>) {
+) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
     let step = match state {
         Err(error) => Err(error.into()),
@@ -484,19 +486,19 @@ fn step<Data>(
             match written {
                 Ok(length) => {
                     out.truncate(begin + length);
-                    Ok(Step::Again)
+                    Ok(CallResult::Again)
                 }
                 Err(_) => Err(Failure::Message),
             }
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
             data.done();
-            Ok(Step::Again)
+            Ok(CallResult::Again)
         }
-        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
+        Ok(ConnectionState::BlockedHandshake) => Ok(CallResult::Starved),
         Ok(ConnectionState::WriteTraffic(mut writer)) => match say.take() {
-            Some(say) => traffic(&mut writer, &say, out).map(|()| Step::Done),
-            None => Ok(Step::Done),
+            Some(say) => traffic(&mut writer, &say, out).map(|()| CallResult::Done),
+            None => Ok(CallResult::Done),
         },
         Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Err(Failure::Alert(0)),
         // Records of data are never shown to it.

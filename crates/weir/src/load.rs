@@ -24,7 +24,7 @@ use engine::service::registry::Services;
 use live::Live;
 use live::counters::Kept;
 use lua::Scripts;
-use policy::Limits;
+use policy::SystemLimits;
 use policy::processors::Plan;
 use policy::program::Program;
 use std::collections::BTreeMap;
@@ -173,11 +173,11 @@ fn apply(spec: &mut Spec, settings: &Settings) {
     }
 }
 
-fn limits(spec: &Spec, settings: &Settings) -> Limits {
+fn limits(spec: &Spec, settings: &Settings) -> SystemLimits {
     let (soft, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
     // A hard limit may be astronomical; what `fd-hard-limit` does not cap is capped as HAProxy does.
     let most = spec.global.fd_hard_limit.unwrap_or(1 << 20);
-    Limits {
+    SystemLimits {
         descriptors: soft.max(hard.min(most)),
         processors: u32::try_from(rt::process::available_processors().len()).unwrap_or(1).max(1),
         maxconn: settings.maxconn,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use base::Buffer;
 use weir_wire::h1::{
-    ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, encode_request, encode_response, parse_request,
+    ConnectionLine, Edits, HeadLimits, Parse, RequestContext, Scan, encode_request, encode_response, parse_request,
     parse_response,
 };
 use weir_wire::http::Head;
@@ -68,7 +68,7 @@ fn best(mut run: impl FnMut()) -> Duration {
 }
 
 fn parse_requests(input: &[u8]) -> Duration {
-    let limits = Limits::default();
+    let limits = HeadLimits::default();
     let mut head = Head::new();
     best(|| {
         for _ in 0..ROUNDS {
@@ -80,7 +80,7 @@ fn parse_requests(input: &[u8]) -> Duration {
 }
 
 fn parse_responses() -> Duration {
-    let limits = Limits::default();
+    let limits = HeadLimits::default();
     let mut head = Head::new();
     best(|| {
         for _ in 0..ROUNDS {
@@ -94,7 +94,7 @@ fn parse_responses() -> Duration {
 
 fn encode_requests(input: &[u8]) -> Duration {
     let mut head = Head::new();
-    let _ = parse_request(input, &Limits::default(), &mut Scan::default(), &mut head);
+    let _ = parse_request(input, &HeadLimits::default(), &mut Scan::default(), &mut head);
     head.append(b"x-forwarded-for", b"192.0.2.1");
     let mut out = Buffer::with_capacity(16384);
     best(|| {
@@ -110,7 +110,8 @@ fn encode_requests(input: &[u8]) -> Duration {
 
 fn encode_responses() -> Duration {
     let mut head = Head::new();
-    let _ = parse_response(RESPONSE, &Limits::default(), &RequestContext::default(), &mut Scan::default(), &mut head);
+    let _ =
+        parse_response(RESPONSE, &HeadLimits::default(), &RequestContext::default(), &mut Scan::default(), &mut head);
     let mut out = Buffer::with_capacity(16384);
     best(|| {
         for _ in 0..ROUNDS {
@@ -124,7 +125,7 @@ fn encode_responses() -> Duration {
 }
 
 fn trickle() -> Duration {
-    let limits = Limits::default();
+    let limits = HeadLimits::default();
     let mut head = Head::new();
     let rounds = ROUNDS / 100;
     let time = best(|| {

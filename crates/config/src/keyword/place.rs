@@ -125,7 +125,7 @@ pub enum Wording {
 
 /// Where a keyword may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct KeywordScope {
     /// The side it is about.
     pub side: Side,
     /// What happens in a `defaults` section.
@@ -134,42 +134,42 @@ pub struct Place {
     pub wording: Wording,
 }
 
-const fn place(side: Side, defaults: InDefaults, wording: Wording) -> Place {
-    Place { side, defaults, wording }
+const fn place(side: Side, defaults: InDefaults, wording: Wording) -> KeywordScope {
+    KeywordScope { side, defaults, wording }
 }
 
 /// The places that tables use. `_SECTION`: not in `defaults`.
 pub(crate) mod places {
     use super::InDefaults::{Allowed, Named, Refused};
     use super::Side::{Back, Both, Front};
-    use super::{Place, Wording, place};
+    use super::{KeywordScope, Wording, place};
 
-    pub(crate) const ANY: Place = place(Both, Allowed, Wording::Ignored);
-    pub(crate) const NO_DEFAULTS: Place = place(Both, Refused, Wording::Ignored);
-    pub(crate) const NAMED: Place = place(Both, Named, Wording::Ignored);
-    pub(crate) const NAMED_TCP: Place = place(Both, Named, Wording::TcpRule);
-    pub(crate) const STICK_TABLE: Place = place(Both, Refused, Wording::Table);
-    pub(crate) const FILTER: Place = place(Both, Refused, Wording::Filter);
-    pub(crate) const FRONT: Place = place(Front, Allowed, Wording::Ignored);
-    pub(crate) const FRONT_SECTION: Place = place(Front, Refused, Wording::Ignored);
-    pub(crate) const FRONT_MAXCONN: Place = place(Front, Allowed, Wording::IgnoredBut("fullconn"));
-    pub(crate) const FRONT_WILL: Place = place(Front, Allowed, Wording::WillBeIgnored);
-    pub(crate) const FRONT_WILL_QUOTED: Place = place(Front, Allowed, Wording::WillBeIgnoredQuoted);
-    pub(crate) const FRONT_DIRECTIVE: Place = place(Front, Allowed, Wording::Directive);
-    pub(crate) const FRONT_DECLARE: Place = place(Front, Refused, Wording::Declare);
-    pub(crate) const FRONT_ONLY_SECTION: Place = place(Front, Refused, Wording::OnlyAvailableStop);
-    pub(crate) const FRONT_TCP: Place = place(Front, Named, Wording::TcpRule);
-    pub(crate) const BACK: Place = place(Back, Allowed, Wording::Ignored);
-    pub(crate) const BACK_SECTION: Place = place(Back, Refused, Wording::Ignored);
-    pub(crate) const BACK_FULLCONN: Place = place(Back, Allowed, Wording::IgnoredBut("maxconn"));
-    pub(crate) const BACK_WILL: Place = place(Back, Allowed, Wording::WillBeIgnored);
-    pub(crate) const BACK_WILL_QUOTED: Place = place(Back, Allowed, Wording::WillBeIgnoredQuoted);
-    pub(crate) const BACK_ONLY: Place = place(Back, Allowed, Wording::OnlyAvailable);
-    pub(crate) const BACK_ONLY_SECTION: Place = place(Back, Refused, Wording::OnlyAvailableStop);
-    pub(crate) const BACK_ONLY_EVERYWHERE: Place = place(Back, Refused, Wording::OnlyAvailable);
-    pub(crate) const BACK_TCP: Place = place(Back, Named, Wording::TcpResponse);
-    pub(crate) const SERVER: Place = place(Back, Refused, Wording::NotAllowed);
-    pub(crate) const DEFAULT_SERVER: Place = place(Back, Allowed, Wording::NotAllowed);
+    pub(crate) const ANY: KeywordScope = place(Both, Allowed, Wording::Ignored);
+    pub(crate) const NO_DEFAULTS: KeywordScope = place(Both, Refused, Wording::Ignored);
+    pub(crate) const NAMED: KeywordScope = place(Both, Named, Wording::Ignored);
+    pub(crate) const NAMED_TCP: KeywordScope = place(Both, Named, Wording::TcpRule);
+    pub(crate) const STICK_TABLE: KeywordScope = place(Both, Refused, Wording::Table);
+    pub(crate) const FILTER: KeywordScope = place(Both, Refused, Wording::Filter);
+    pub(crate) const FRONT: KeywordScope = place(Front, Allowed, Wording::Ignored);
+    pub(crate) const FRONT_SECTION: KeywordScope = place(Front, Refused, Wording::Ignored);
+    pub(crate) const FRONT_MAXCONN: KeywordScope = place(Front, Allowed, Wording::IgnoredBut("fullconn"));
+    pub(crate) const FRONT_WILL: KeywordScope = place(Front, Allowed, Wording::WillBeIgnored);
+    pub(crate) const FRONT_WILL_QUOTED: KeywordScope = place(Front, Allowed, Wording::WillBeIgnoredQuoted);
+    pub(crate) const FRONT_DIRECTIVE: KeywordScope = place(Front, Allowed, Wording::Directive);
+    pub(crate) const FRONT_DECLARE: KeywordScope = place(Front, Refused, Wording::Declare);
+    pub(crate) const FRONT_ONLY_SECTION: KeywordScope = place(Front, Refused, Wording::OnlyAvailableStop);
+    pub(crate) const FRONT_TCP: KeywordScope = place(Front, Named, Wording::TcpRule);
+    pub(crate) const BACK: KeywordScope = place(Back, Allowed, Wording::Ignored);
+    pub(crate) const BACK_SECTION: KeywordScope = place(Back, Refused, Wording::Ignored);
+    pub(crate) const BACK_FULLCONN: KeywordScope = place(Back, Allowed, Wording::IgnoredBut("maxconn"));
+    pub(crate) const BACK_WILL: KeywordScope = place(Back, Allowed, Wording::WillBeIgnored);
+    pub(crate) const BACK_WILL_QUOTED: KeywordScope = place(Back, Allowed, Wording::WillBeIgnoredQuoted);
+    pub(crate) const BACK_ONLY: KeywordScope = place(Back, Allowed, Wording::OnlyAvailable);
+    pub(crate) const BACK_ONLY_SECTION: KeywordScope = place(Back, Refused, Wording::OnlyAvailableStop);
+    pub(crate) const BACK_ONLY_EVERYWHERE: KeywordScope = place(Back, Refused, Wording::OnlyAvailable);
+    pub(crate) const BACK_TCP: KeywordScope = place(Back, Named, Wording::TcpResponse);
+    pub(crate) const SERVER: KeywordScope = place(Back, Refused, Wording::NotAllowed);
+    pub(crate) const DEFAULT_SERVER: KeywordScope = place(Back, Allowed, Wording::NotAllowed);
 }
 
 /// Who asks: the section and its name (none for an anonymous `defaults`).
@@ -189,7 +189,7 @@ impl Holder<'_> {
     }
 }
 
-impl Place {
+impl KeywordScope {
     /// Whether the side that a keyword is about is not there, and HAProxy warns of that and reads on.
     pub(crate) fn is_idle_in(&self, section: Section) -> bool {
         let warns = matches!(

@@ -4,10 +4,10 @@ use super::*;
 use proptest::prelude::*;
 
 fn read_bytes(bytes: &[u8]) -> (Document, Vec<String>) {
-    read_limited(Limits::USUAL, bytes)
+    read_limited(ReadLimits::USUAL, bytes)
 }
 
-fn read_limited(limits: Limits, bytes: &[u8]) -> (Document, Vec<String>) {
+fn read_limited(limits: ReadLimits, bytes: &[u8]) -> (Document, Vec<String>) {
     let mut out = Vec::new();
     let mut environment = Environment::new();
     environment.set("LIST", "a b").unwrap();
@@ -22,8 +22,8 @@ fn read_limited(limits: Limits, bytes: &[u8]) -> (Document, Vec<String>) {
 #[test]
 fn errors_end_somewhere() {
     let (_, messages) = read_bytes(&b"global\n \"\n".repeat(1100));
-    assert_eq!(messages.len(), Limits::USUAL.errors + 1);
-    assert_eq!(messages[Limits::USUAL.errors], "too many fatal errors (1000), stopping now.");
+    assert_eq!(messages.len(), ReadLimits::USUAL.errors + 1);
+    assert_eq!(messages[ReadLimits::USUAL.errors], "too many fatal errors (1000), stopping now.");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn variables_cannot_fill_the_memory() {
     let (document, messages) = read_bytes(&text);
     assert!(messages[0].starts_with("environment variables add more than 1048576 bytes to this line"), "{messages:?}");
     assert!(document.environment.get("A").unwrap().len() <= lexer::MAX_EXPANSION);
-    let limits = Limits { expansion: 1000, ..Limits::USUAL };
+    let limits = ReadLimits { expansion: 1000, ..ReadLimits::USUAL };
     let (_, messages) = read_limited(limits, &text);
     assert_eq!(messages, ["environment variables add more than 1000 bytes to the configuration."]);
 }
@@ -49,11 +49,11 @@ fn variables_cannot_fill_the_memory() {
 #[test]
 fn files_cannot_fill_the_memory() {
     let text = b"global\n a b c\n".repeat(100);
-    let (_, messages) = read_limited(Limits { words: 399, ..Limits::USUAL }, &text);
+    let (_, messages) = read_limited(ReadLimits { words: 399, ..ReadLimits::USUAL }, &text);
     assert_eq!(messages, ["more than 399 words of configuration."]);
-    let (document, messages) = read_limited(Limits { bytes: 1399, ..Limits::USUAL }, &text);
+    let (document, messages) = read_limited(ReadLimits { bytes: 1399, ..ReadLimits::USUAL }, &text);
     assert_eq!((document.sections.len(), messages), (0, vec!["more than 1399 bytes of configuration.".to_owned()]));
-    assert_eq!(read_limited(Limits { words: 400, bytes: 1400, ..Limits::USUAL }, &text).1, [""; 0]);
+    assert_eq!(read_limited(ReadLimits { words: 400, bytes: 1400, ..ReadLimits::USUAL }, &text).1, [""; 0]);
 }
 
 #[test]

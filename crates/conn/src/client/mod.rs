@@ -16,7 +16,7 @@ use base::Moment;
 use base::buffer::Buffer;
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
-use wire::h1::{self, ChunkDecoder, ChunkState, Limits, Parse, RequestContext, Scan};
+use wire::h1::{self, ChunkDecoder, ChunkState, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use crate::transport::{self, Insecure, Transport};
@@ -205,7 +205,7 @@ impl Exchange {
     }
 
     async fn read_head(&mut self, is_head: bool) -> Result<(), Failure> {
-        let limits = Limits { max_head: INPUT, ..Limits::default() };
+        let limits = HeadLimits { max_head: INPUT, ..HeadLimits::default() };
         let context = RequestContext { head: is_head, ..RequestContext::default() };
         let mut scan = Scan::default();
         loop {

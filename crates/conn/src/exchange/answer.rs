@@ -11,7 +11,7 @@ use wire::http::{Fields, Framing, Head, Method, Version};
 
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
-use crate::flow::{BodyFilter, Discard, Flow, FlowError, Moved, Step, Trailers};
+use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowStep, Moved, Trailers};
 use crate::found::{Fault, Found};
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
@@ -181,7 +181,13 @@ impl Answer {
     }
 
     /// Parses one head. `method` is that of the request.
-    pub fn parse(&mut self, upstream: &Upstream<'_>, method: Method, limits: &h1::Limits, head: &mut Head) -> Found {
+    pub fn parse(
+        &mut self,
+        upstream: &Upstream<'_>,
+        method: Method,
+        limits: &h1::HeadLimits,
+        head: &mut Head,
+    ) -> Found {
         if let Upstream::H2(request) = upstream {
             return request.take_head(method, limits, head);
         }
@@ -344,7 +350,7 @@ impl Answer {
         upstream: &mut Upstream<'_>,
         client: &mut Downstream,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
         let step = match (upstream, &mut *client) {
             (Upstream::H1(transport), Downstream::H1(server)) => {
@@ -370,7 +376,7 @@ impl Answer {
                 flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
             }
         };
-        if step == Step::Finished {
+        if step == FlowStep::Finished {
             client.complete(self.flow.take_trailers().as_deref());
         }
         Ok(step)

@@ -7,7 +7,7 @@ use base::moment::Moment;
 use wire::http::Framing;
 
 use crate::downstream::Downstream;
-use crate::flow::{BodyFilter, Flow, FlowError, Moved, Step, Trailers};
+use crate::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
 use crate::upstream::Upstream;
@@ -69,7 +69,7 @@ impl RequestBody {
         client: &mut Downstream,
         upstream: &mut Upstream<'_>,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
         let step = match (&mut *client, &mut *upstream) {
             (Downstream::H1(server), Upstream::H1(transport)) => {
@@ -95,7 +95,7 @@ impl RequestBody {
                 flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }
         };
-        if step == Step::Finished && !self.opens_tunnel {
+        if step == FlowStep::Finished && !self.opens_tunnel {
             upstream.complete(self.flow.take_trailers().as_deref());
         }
         self.finish(client, step);
@@ -111,7 +111,7 @@ impl RequestBody {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         moved: &mut Moved,
-    ) -> Result<Step, FlowError> {
+    ) -> Result<FlowStep, FlowError> {
         let step = match &mut *client {
             Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
             Downstream::H2(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
@@ -121,8 +121,8 @@ impl RequestBody {
     }
 
     /// Only a body's flow took the client's input.
-    fn finish(&mut self, client: &mut Downstream, step: Step) {
-        if step == Step::Finished
+    fn finish(&mut self, client: &mut Downstream, step: FlowStep) {
+        if step == FlowStep::Finished
             && let Downstream::H1(server) = client
         {
             let rest = self.flow.take_rest();
@@ -158,7 +158,7 @@ impl RequestBody {
         if !self.source_ended() {
             return None;
         }
-        self.finish(client, Step::Finished);
+        self.finish(client, FlowStep::Finished);
         Some(BodyEnd::seen())
     }
 

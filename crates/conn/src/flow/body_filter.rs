@@ -181,7 +181,7 @@ impl Flow {
         self.filter_stage.is_some()
     }
 
-    /// Until when bytes are held back, of a flow whose step is [`super::Step::Held`].
+    /// Until when bytes are held back, of a flow whose step is [`super::FlowStep::Held`].
     pub fn held_until(&self) -> Option<Moment> {
         self.filter_stage.as_ref().and_then(|filter_stage| filter_stage.until)
     }

@@ -18,9 +18,9 @@ impl Chunks {
     /// For a body whose trailers fit in one buffer when they go out again: with a blank more a line than they may have
     /// come with, behind the end of a chunk and the last chunk.
     pub(super) fn new() -> Self {
-        let usual = h1::Limits::default();
+        let usual = h1::HeadLimits::default();
         let room = rt::buffer_size().saturating_sub(usual.max_fields + TAILROOM);
-        let limits = h1::Limits { max_head: usual.max_head.min(room), ..usual };
+        let limits = h1::HeadLimits { max_head: usual.max_head.min(room), ..usual };
         Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
     }
 

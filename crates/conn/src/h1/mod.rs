@@ -9,4 +9,4 @@ pub mod unread;
 pub use coming::Coming;
 pub use server::{Received, Reuse, Server};
 pub use unread::{BodyEnd, UnreadBody, first_payload};
-pub use wire::h1::{Limits, Overflow, Scan, Spelling, Violation};
+pub use wire::h1::{HeadLimits, Overflow, Scan, Spelling, Violation};

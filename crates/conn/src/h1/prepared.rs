@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, Spelling};
+use wire::h1::{self, ConnectionLine, Edits, HeadLimits, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Version};
 
 /// An answer made ready for a client.
@@ -137,7 +137,7 @@ pub fn compose(
     keep: bool,
     edit: impl FnOnce(&mut Head) -> bool,
 ) -> Option<Prepared<'static>> {
-    let limits = Limits { max_head: page.len(), ..Limits::default() };
+    let limits = HeadLimits { max_head: page.len(), ..HeadLimits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
@@ -163,7 +163,7 @@ mod tests {
     fn request(version: &str, method: &str) -> Head {
         let (mut head, mut scan) = (Head::new(), Scan::default());
         let text = format!("{method} / HTTP/{version}\r\nhost: a\r\n\r\n");
-        assert!(h1::parse_request(text.as_bytes(), &Limits::default(), &mut scan, &mut head).is_ok());
+        assert!(h1::parse_request(text.as_bytes(), &HeadLimits::default(), &mut scan, &mut head).is_ok());
         head
     }
 

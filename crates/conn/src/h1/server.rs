@@ -125,7 +125,7 @@ impl Server {
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
-        limits: &h1::Limits,
+        limits: &h1::HeadLimits,
         scan: &mut Scan,
         head: &mut Head,
     ) -> Poll<Received> {
@@ -150,7 +150,7 @@ impl Server {
     }
 
     /// Parses what is here. `None`: more is needed.
-    fn parse(&mut self, limits: &h1::Limits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
+    fn parse(&mut self, limits: &h1::HeadLimits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
         let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
         let (status, fault) = match h1::parse_request(self.input.data(), limits, scan, head) {
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
@@ -304,7 +304,7 @@ mod tests {
         for (value, wanted) in [(15_247, true), (15_248, true), (15_249, false)] {
             let text = format!("GET /x HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "v".repeat(value));
             let (mut head, mut scan) = (Head::new(), Scan::default());
-            let limits = h1::Limits { max_head: 16384, ..h1::Limits::default() };
+            let limits = h1::HeadLimits { max_head: 16384, ..h1::HeadLimits::default() };
             let parsed = h1::parse_request(text.as_bytes(), &limits, &mut scan, &mut head);
             let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };
             assert_eq!(fits(&head, consumed, room), wanted, "{value}: {consumed} bytes");
@@ -319,7 +319,7 @@ mod tests {
             let start = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx: ";
             let text = format!("{start}{}\r\n\r\n", "v".repeat(length - start.len() - 4));
             let (mut head, mut scan) = (Head::new(), Scan::default());
-            let limits = h1::Limits { max_head: 8192, ..h1::Limits::default() };
+            let limits = h1::HeadLimits { max_head: 8192, ..h1::HeadLimits::default() };
             let context = h1::RequestContext::default();
             let parsed = h1::parse_response(text.as_bytes(), &limits, &context, &mut scan, &mut head);
             let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };

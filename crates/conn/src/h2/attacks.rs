@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use base::buffer::Buffer;
-use wire::h1::{Edits, Limits, Scan};
+use wire::h1::{Edits, HeadLimits, Scan};
 use wire::h2::{
     ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, Setting, encode_response, flag, push_frame,
 };
@@ -77,7 +77,7 @@ fn gone(frames: &[(FrameHeader, Vec<u8>)]) -> Option<u32> {
 }
 
 fn take_head(stream: &mut Stream) {
-    stream.take_head(&Limits::default(), &mut Scan::default(), &mut Head::new());
+    stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
 }
 
 /// Answers with so many bytes of payload, as far as there is credit for them. Whether all of it went.
@@ -292,7 +292,7 @@ fn hpack_bombs_take_bounded_memory() {
     assert!(machine.held() < BASE + 100 * 8192, "{}", machine.held());
     assert!(served.iter_mut().all(|stream| {
         let mut head = Head::new();
-        let taken = stream.take_head(&Limits::default(), &mut Scan::default(), &mut head);
+        let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut head);
         matches!(taken, crate::h1::Received::Invalid { status: 400 | 431, .. })
     }));
     // An entry of 4,000 bytes that each byte of a block refers to.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use base::buffer::Buffer;
-use wire::h1::{Edits, Limits, Scan};
+use wire::h1::{Edits, HeadLimits, Scan};
 use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, Setting, encode_response, flag, push_frame};
 use wire::http::{Framing, Head};
 
@@ -70,7 +70,7 @@ struct Answering {
 
 impl Answering {
     fn new(mut stream: Stream) -> Self {
-        stream.take_head(&Limits::default(), &mut Scan::default(), &mut Head::new());
+        stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
         let mut body = Buffer::with_capacity(LENGTH);
         assert!(body.push(&vec![b'x'; LENGTH]));
         let (mut head, mut out) = (Head::new(), Buffer::with_capacity(1_000));

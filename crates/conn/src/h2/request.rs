@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use wire::h1::Limits;
+use wire::h1::HeadLimits;
 use wire::http::{Fields, Framing, Head, Method};
 
 use super::half::Arrival;
@@ -130,7 +130,7 @@ impl Request {
     }
 
     /// Takes one head of the answer.
-    pub fn take_head(&self, method: Method, limits: &Limits, head: &mut Head) -> Found {
+    pub fn take_head(&self, method: Method, limits: &HeadLimits, head: &mut Head) -> Found {
         let taken = self.handle.with(|half| match half.arrival {
             Arrival::Nothing => Arrival::Nothing,
             _ => half.take_head(head),

@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use wire::h1::{Edits, Limits, Overflow};
+use wire::h1::{Edits, HeadLimits, Overflow};
 use wire::h2;
 use wire::http::{Fields, Head, Method};
 
@@ -77,7 +77,13 @@ impl Solo {
     }
 
     /// Ready with a head of the answer; [`Found::Part`]: there will be none.
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, method: Method, limits: &Limits, head: &mut Head) -> Poll<Found> {
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        method: Method,
+        limits: &HeadLimits,
+        head: &mut Head,
+    ) -> Poll<Found> {
         let ended = self.advance(cx).is_err();
         let Some(request) = self.request.as_ref().filter(|_| !ended) else { return Poll::Ready(Found::Part) };
         if std::task::ready!(request.poll_head(cx)) {

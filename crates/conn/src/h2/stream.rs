@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
 use rt::net::Hangup;
-use wire::h1::{self, Edits, Limits, Parse, RequestContext, Scan};
+use wire::h1::{self, Edits, HeadLimits, Parse, RequestContext, Scan};
 use wire::h2;
 use wire::http::{Fields, Head};
 
@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// Takes the request's head.
-    pub fn take_head(&mut self, limits: &Limits, _: &mut Scan, head: &mut Head) -> Received {
+    pub fn take_head(&mut self, limits: &HeadLimits, _: &mut Scan, head: &mut Head) -> Received {
         let taken = self.handle.with(|half| half.take_head(head));
         match taken {
             Some(Arrival::Refused { status }) => Received::Invalid { status, fault: None },
@@ -111,7 +111,7 @@ impl Stream {
         }
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut head = Head::new();
-        let limits = Limits { max_head: bytes.len(), ..Limits::default() };
+        let limits = HeadLimits { max_head: bytes.len(), ..HeadLimits::default() };
         let parsed = h1::parse_response(bytes, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
         let Ok(Parse::Complete { consumed }) = parsed else { return Poll::Ready(Err(invalid())) };
         let mut frames = Buffer::with_capacity(bytes.len() + MARGIN);

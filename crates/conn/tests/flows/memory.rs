@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowError, Moved, Step, body_buffer};
+use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved, body_buffer};
 use wire::http::Framing;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
@@ -204,7 +204,7 @@ impl Transfer<'_> {
             } else {
                 self.flow.poll(&mut context, &mut self.source, &mut self.sink, &mut self.moved)?
             };
-            assert!(step != Step::Held || self.flow.held_until().is_some(), "held for ever");
+            assert!(step != FlowStep::Held || self.flow.held_until().is_some(), "held for ever");
             let came = self.source.ended || self.source.at >= body;
             assert!(!self.flow.source_ended() || came, "an end was seen that has not come");
             match self.case.end {
@@ -219,9 +219,9 @@ impl Transfer<'_> {
                 _ => {}
             }
             match step {
-                Step::Finished if abandoned || self.flow.is_finished() => return Ok(()),
-                Step::Finished => panic!("finished with something to write"),
-                Step::Held | Step::Exhausted | Step::AwaitsSource | Step::AwaitsSink => {}
+                FlowStep::Finished if abandoned || self.flow.is_finished() => return Ok(()),
+                FlowStep::Finished => panic!("finished with something to write"),
+                FlowStep::Held | FlowStep::Exhausted | FlowStep::AwaitsSource | FlowStep::AwaitsSink => {}
             }
         }
         panic!("no end after {most} polls");

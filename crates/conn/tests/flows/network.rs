@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Stream};
 use testkit::{Peer, both};
-use weir_conn::flow::{Flow, FlowError, Moved, Step, body_buffer};
+use weir_conn::flow::{Flow, FlowError, FlowStep, Moved, body_buffer};
 use weir_conn::transport::Transport;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
@@ -121,9 +121,9 @@ async fn drive(
     poll_fn(|context| {
         loop {
             match flow.poll(context, source, sink, moved) {
-                Ok(Step::Finished) => return Poll::Ready(Ok(())),
-                Ok(Step::Exhausted | Step::Held) => {}
-                Ok(Step::AwaitsSource | Step::AwaitsSink) => return Poll::Pending,
+                Ok(FlowStep::Finished) => return Poll::Ready(Ok(())),
+                Ok(FlowStep::Exhausted | FlowStep::Held) => {}
+                Ok(FlowStep::AwaitsSource | FlowStep::AwaitsSink) => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

@@ -49,14 +49,14 @@ enum Work {
     /// What a form asks for is done.
     Changing(Pin<Box<dyn Future<Output = &'static str>>>),
     /// The answer is written from there on.
-    Writing(Place),
+    Writing(PagePosition),
     /// All of it is written.
     Written,
 }
 
 /// The object that is written next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PagePosition {
     /// What precedes all proxies.
     Begin,
     /// An object of a proxy, both by their places; `first`: nothing was written before it.
@@ -161,7 +161,7 @@ impl PageService {
             answer.append(b"refresh", seconds.to_string().as_bytes());
         }
         self.query = query;
-        self.work = Work::Writing(Place::Begin);
+        self.work = Work::Writing(PagePosition::Begin);
     }
 
     /// Writes the next piece. False: there is none.
@@ -197,23 +197,23 @@ pub(super) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Writes what is at `place`. Returns the next place.
-    fn write(&self, place: Place, out: &mut String) -> Option<Place> {
+    fn write(&self, place: PagePosition, out: &mut String) -> Option<PagePosition> {
         let program = &self.generation.program;
         let is_html = self.query.view == View::Html;
         let (proxy, object, first) = match place {
-            Place::Begin if self.query.view == View::JsonSchema => {
+            PagePosition::Begin if self.query.view == View::JsonSchema => {
                 query::write_json_schema(out);
                 return None;
             }
-            Place::Begin => {
+            PagePosition::Begin => {
                 if is_html {
                     html::begin(self, out)
                 } else {
                     statistics::begin(out, self.wish.form)
                 }
-                return Some(Place::Object { proxy: 0, object: 0, first: true });
+                return Some(PagePosition::Object { proxy: 0, object: 0, first: true });
             }
-            Place::Object { proxy, object, first } => (proxy, object, first),
+            PagePosition::Object { proxy, object, first } => (proxy, object, first),
         };
         let Some(found) = program.proxies.get(proxy) else {
             if is_html {
@@ -223,7 +223,7 @@ impl Shown<'_> {
             }
             return None;
         };
-        let after = Place::Object { proxy: proxy + 1, object: 0, first };
+        let after = PagePosition::Object { proxy: proxy + 1, object: 0, first };
         if !self.shows(found) {
             return Some(after);
         }
@@ -246,7 +246,7 @@ impl Shown<'_> {
             }
             is_first = false;
         }
-        Some(Place::Object { proxy, object: object + 1, first: is_first })
+        Some(PagePosition::Object { proxy, object: object + 1, first: is_first })
     }
 
     /// Whether a proxy is on the page: `stats scope`, and what the reader filters by.

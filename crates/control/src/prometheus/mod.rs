@@ -21,7 +21,7 @@ use wire::http::{Head, error_pages};
 
 use crate::statistics::process::look;
 use crate::unsent::Unsent;
-use output::{Output, Place};
+use output::{Output, ScrapePosition};
 use selection::Selection;
 
 /// The name in configurations, and the one in logs.
@@ -53,7 +53,7 @@ enum Work {
     /// What other workers know is asked of them.
     Gathering(Pin<Box<dyn Future<Output = Here>>>),
     /// The metrics are written from there on.
-    Writing(Place),
+    Writing(ScrapePosition),
     /// All of them are written.
     Written,
 }
@@ -85,7 +85,7 @@ impl Service for Exporter {
             respond(answer, 200, b"OK", None);
             answer.append(b"cache-control", b"no-cache");
             answer.append(b"content-type", b"text/plain; version=0.0.4");
-            self.work = Work::Writing(Place::default());
+            self.work = Work::Writing(ScrapePosition::default());
         }
         Poll::Ready(Ok(()))
     }
@@ -124,7 +124,7 @@ impl Exporter {
     }
 
     /// Writes the next piece.
-    fn write(&mut self, place: Place) {
+    fn write(&mut self, place: ScrapePosition) {
         let output =
             Output { worker: &self.worker, generation: &self.generation, selection: &self.selection, here: &self.here };
         let mut text = String::new();

@@ -19,7 +19,7 @@ const PIECE: usize = 64;
 
 /// Where an answer has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct ScrapePosition {
     /// In [`SCOPES`].
     scope: usize,
     metric: usize,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     begun: Option<&'static str>,
 }
 
-impl Place {
+impl ScrapePosition {
     fn next_scope(self) -> Self {
         Self { scope: self.scope + 1, ..Self::default() }
     }
@@ -59,7 +59,7 @@ enum Row {
 
 impl Output<'_> {
     /// Writes what is at `place`. Returns the next place; `None`: that was the last.
-    pub(super) fn write(&self, place: Place, out: &mut String) -> Option<Place> {
+    pub(super) fn write(&self, place: ScrapePosition, out: &mut String) -> Option<ScrapePosition> {
         let (scope, name) = SCOPES.get(place.scope)?;
         if !self.selection.has(place.scope) {
             return Some(place.next_scope());
@@ -98,7 +98,7 @@ impl Output<'_> {
     }
 
     /// The metric at a place, with its name and its column; `None`: there is none.
-    fn metric(&self, place: Place) -> Option<(Row, &'static str, &'static Column)> {
+    fn metric(&self, place: ScrapePosition) -> Option<(Row, &'static str, &'static Column)> {
         if let Some(metric) = METRICS.get(place.metric) {
             let column = columns().find(|column| column.field.name == metric.column)?;
             return Some((Row::Own(metric), metric.name, column));
@@ -107,7 +107,7 @@ impl Output<'_> {
         Some((Row::Module, column.field.name, column))
     }
 
-    fn objects(&self, place: Place, (scope, kinds): (&str, u8), out: &mut String) -> Place {
+    fn objects(&self, place: ScrapePosition, (scope, kinds): (&str, u8), out: &mut String) -> ScrapePosition {
         let Some((row, name, column)) = self.metric(place) else { return place.next_scope() };
         let of = if let Row::Own(metric) = row { metric.kinds } else { u8::MAX };
         let whole = format!("haproxy_{scope}_{name}");
@@ -157,7 +157,7 @@ impl Output<'_> {
         place
     }
 
-    fn tables(&self, place: Place, out: &mut String) -> Place {
+    fn tables(&self, place: ScrapePosition, out: &mut String) -> ScrapePosition {
         let Some((name, help)) = TABLES.get(place.metric) else { return place.next_scope() };
         let whole = format!("haproxy_sticktable_{name}");
         if !self.selection.wants(&whole) {
@@ -177,10 +177,14 @@ impl Output<'_> {
             let labels = [("name", &*table.plan.name), ("type", table.plan.key.name())];
             let _ = writeln!(out, "{whole}{} {value}", Labels(&labels));
         }
-        if tables.next().is_some() { Place { object: place.object + PIECE, ..place } } else { place.next_metric() }
+        if tables.next().is_some() {
+            ScrapePosition { object: place.object + PIECE, ..place }
+        } else {
+            place.next_metric()
+        }
     }
 
-    fn resolvers(&self, place: Place, out: &mut String) -> Place {
+    fn resolvers(&self, place: ScrapePosition, out: &mut String) -> ScrapePosition {
         let first = self.worker.process.resolving.counts.iter().flatten().next();
         let Some((key, ..)) = first.and_then(|counts| counts.rows().into_iter().nth(place.metric)) else {
             return place.next_scope();
@@ -199,7 +203,7 @@ impl Output<'_> {
             let value = counts.rows()[place.metric].2.value();
             let _ = writeln!(out, "{whole}{} {value}", Labels(&labels));
         }
-        Place { group: place.group + 1, ..place }
+        ScrapePosition { group: place.group + 1, ..place }
     }
 }
 

@@ -34,9 +34,9 @@ impl Crowd {
 }
 
 /// One of the crowd; dropping it lets the next one in.
-struct Place(Rc<Crowd>);
+struct ConnectionSlot(Rc<Crowd>);
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get() - 1);
         for waker in self.0.waiting.take() {
@@ -76,7 +76,7 @@ pub async fn accept<S: Served>(
         match listener.try_accept() {
             Ok(Some((accepted, _))) => {
                 crowd.open.set(crowd.open() + 1);
-                let place = Place(Rc::clone(&crowd));
+                let place = ConnectionSlot(Rc::clone(&crowd));
                 let (set, entrance) = (set.clone(), entrance.clone());
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
                     if let Some(accepted) = handshake::accept(accepted, entrance, Some(first.timeout)).await {

@@ -5,7 +5,7 @@ use live::health::{CheckStatus, Operation};
 use live::{Admin, Checker};
 use policy::check::{Expect, Finding, Request};
 use policy::program::{ServerAddress, ServerPort};
-use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
+use wire::h1::{self, ChunkDecoder, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use super::outcome::Outcome;
@@ -152,13 +152,13 @@ impl<'a> Course<'a> {
     }
 
     /// What heads are bounded by.
-    pub(super) fn head_limits(&self) -> Limits {
+    pub(super) fn head_limits(&self) -> HeadLimits {
         let global = &self.generation.program.global;
-        Limits {
+        HeadLimits {
             max_fields: global.maxhdr,
             max_head: global.bufsize,
             accept_unsafe: self.proxy.http.accept_unsafe_response,
-            ..Limits::default()
+            ..HeadLimits::default()
         }
     }
 

@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 use expression::sample::{ConnectionError, Value};
 use live::health::CheckStatus;
-use policy::check::{Connect, Port, Step};
+use policy::check::{CheckStep, Connect, Port};
 use policy::program::{MuxProtocol, ServerAddress, ServerPort, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
@@ -96,7 +96,7 @@ impl<'a> Course<'a> {
         let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(fixed_address);
         let header = connect.send_proxy || (connect.default && self.own.send_proxy);
         let next = self.next_step();
-        let speaks_first = !matches!(next, Some(Step::Expect(_)));
+        let speaks_first = !matches!(next, Some(CheckStep::Expect(_)));
         let target = proxy.as_ref().unwrap_or(&destination);
         let is_brief = !self.is_shared();
         let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
@@ -107,7 +107,7 @@ impl<'a> Course<'a> {
             && !header
             && !speaks_http2
             && self.tls(connect).is_none()
-            && matches!(next, Some(Step::Send(_) | Step::Request(_)));
+            && matches!(next, Some(CheckStep::Send(_) | CheckStep::Request(_)));
         let options = ConnectOptions {
             // A socket that was kept speaks TCP.
             is_brief: is_brief && !route.options.multipath,
@@ -178,9 +178,9 @@ impl<'a> Course<'a> {
 
     /// The next step that does anything to the connection. Where nothing is waited for before this side has sent something,
     /// or is done, the kernel need not acknowledge the handshake by a packet of its own.
-    fn next_step(&self) -> Option<&'a Step> {
+    fn next_step(&self) -> Option<&'a CheckStep> {
         let rest = self.check.steps.get(self.step..).unwrap_or_default();
-        rest.iter().find(|step| !matches!(step, Step::Comment(_) | Step::Variable(_)))
+        rest.iter().find(|step| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_)))
     }
 
     /// Where the connection of a step leads. `None`: the server has no address yet, or none that a check can ask.

@@ -2,7 +2,7 @@
 
 use expression::sample::Value;
 use live::health::CheckStatus;
-use policy::check::{Connect, Expect, Step};
+use policy::check::{CheckStep, Connect, Expect};
 
 use super::run::{Course, IMPLICIT};
 use super::words;
@@ -43,11 +43,11 @@ impl Course<'_> {
 
     /// How a check ends whose last step is done.
     pub(super) fn success(&self) -> Outcome {
-        let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
+        let acts = |step: &&CheckStep| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_));
         let named = || if self.check.is_tcp { "(tcp-check)".to_owned() } else { String::new() };
         let expect = match (self.check.steps.iter().rev().find(acts), self.fulfilled) {
-            (Some(Step::Expect(_)), Some(expect)) => expect,
-            (Some(Step::Connect(connect)), _) => {
+            (Some(CheckStep::Expect(_)), Some(expect)) => expect,
+            (Some(CheckStep::Connect(connect)), _) => {
                 return Outcome::new(self.connected(connect), named());
             }
             (Some(_), _) if self.check.is_tcp => {

@@ -4,7 +4,7 @@
 use config::spec::HttpReuse;
 use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
-use conn::quota::Place;
+use conn::quota::Reservation;
 use conn::transport::Transport;
 use live::health::CheckStatus;
 use policy::check::{Connect, Request};
@@ -34,7 +34,7 @@ struct Origin {
     answers: u32,
     glitches: u32,
     generation: u32,
-    place: Option<Place>,
+    place: Option<Reservation>,
     pool_key: Option<Box<OwnedPoolKey>>,
 }
 

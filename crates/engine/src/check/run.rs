@@ -16,7 +16,7 @@ use expression::sample::{Bytes, Context, Direction, Meter, Value};
 use expression::variable::{Phase, SessionStore, Store, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
-use policy::check::{Answer, Check, Connect, Expect, Finding, Judgement, Payload, ServerCheck, Step, Wanted};
+use policy::check::{Answer, Check, CheckStep, Connect, Expect, Finding, Judgement, Payload, ServerCheck, Wanted};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;
@@ -191,15 +191,15 @@ impl<'a> Course<'a> {
         for (index, step) in check.steps.iter().enumerate() {
             self.step = index + 1;
             match step {
-                Step::Comment(comment) => {
+                CheckStep::Comment(comment) => {
                     self.comment = Some(comment);
                     continue;
                 }
-                Step::Variable(action) => self.set_variable(action),
-                Step::Connect(connect) => self.connect(connect).await?,
-                Step::Send(payload) => self.send(payload).await?,
-                Step::Request(request) => self.send_request(request).await?,
-                Step::Expect(expect) => {
+                CheckStep::Variable(action) => self.set_variable(action),
+                CheckStep::Connect(connect) => self.connect(connect).await?,
+                CheckStep::Send(payload) => self.send(payload).await?,
+                CheckStep::Request(request) => self.send_request(request).await?,
+                CheckStep::Expect(expect) => {
                     match &expect.wanted {
                         Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
                         Wanted::Grpc => self.expect_grpc(expect).await?,

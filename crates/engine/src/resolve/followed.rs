@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use policy::program::AddressChoice;
-use policy::resolve::{Addresses, Place, Services};
+use policy::resolve::{Addresses, Services, SrvTarget};
 use wire::dns::Name;
 
 /// What is asked for.
@@ -36,7 +36,7 @@ pub(super) type Member = (usize, usize);
 pub(super) struct Follower {
     pub member: Member,
     /// What it stands for.
-    pub place: Option<Place>,
+    pub place: Option<SrvTarget>,
     /// It follows the host of that place, whose address did not come along.
     pub follows_host: bool,
 }

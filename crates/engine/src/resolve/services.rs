@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use config::spec::LogLevel;
-use policy::resolve::{Move, Place};
+use policy::resolve::{Move, SrvTarget};
 use wire::dns::Name;
 
 use super::Section;
@@ -18,7 +18,7 @@ pub(super) fn follow(section: &Rc<Section>, worker: &Rc<Worker>, followed: &Foll
     for proxy in proxies {
         let mut followers: Vec<Follower> =
             followed.followers.borrow().iter().filter(|one| one.member.0 == proxy).cloned().collect();
-        let standing: Vec<Option<Place>> = followers.iter().map(|follower| follower.place.clone()).collect();
+        let standing: Vec<Option<SrvTarget>> = followers.iter().map(|follower| follower.place.clone()).collect();
         let moves = followed.known.borrow().services.assign(&standing);
         for one in moves {
             match one {
@@ -55,7 +55,7 @@ fn join(
     section: &Rc<Section>,
     worker: &Rc<Worker>,
     follower: &mut Follower,
-    place: Place,
+    place: SrvTarget,
     ip: Option<std::net::IpAddr>,
 ) {
     let Some(at) = At::new(worker, follower.member) else { return };

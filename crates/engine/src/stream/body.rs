@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use conn::exchange::{Coding, RequestBody};
-use conn::flow::{FlowError, Moved, Step};
+use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::{BodyEnd, UnreadBody};
 
 use crate::session::Session;
@@ -77,9 +77,9 @@ impl Remainder for RequestBody {
         let ended = std::future::poll_fn(|cx| {
             let read = moved.read;
             match self.poll_drain(cx, &mut client.conn, &mut moved) {
-                Ok(Step::Finished) => return Poll::Ready(true),
-                Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
-                Ok(Step::AwaitsSource | Step::AwaitsSink | Step::Held) => {}
+                Ok(FlowStep::Finished) => return Poll::Ready(true),
+                Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
+                Ok(FlowStep::AwaitsSource | FlowStep::AwaitsSink | FlowStep::Held) => {}
                 Err(_) => return Poll::Ready(false),
             }
             if moved.read > read {

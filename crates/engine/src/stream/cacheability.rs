@@ -45,15 +45,15 @@ fn directives(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::exposes_cookie;
-    use wire::h1::{Limits, RequestContext, Scan, parse_request, parse_response};
+    use wire::h1::{HeadLimits, RequestContext, Scan, parse_request, parse_response};
     use wire::http::Head;
 
     fn exposed(method: &str, status: u16, fields: &str) -> bool {
         let (mut request, mut response) = (Head::new(), Head::new());
         let text = format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
-        let _ = parse_request(text.as_bytes(), &Limits::default(), &mut Scan::default(), &mut request).unwrap();
+        let _ = parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut request).unwrap();
         let text = format!("HTTP/1.1 {status} x\r\n{fields}\r\n\r\n");
-        let (limits, context) = (Limits::default(), RequestContext::default());
+        let (limits, context) = (HeadLimits::default(), RequestContext::default());
         let _ = parse_response(text.as_bytes(), &limits, &context, &mut Scan::default(), &mut response).unwrap();
         exposes_cookie(&request, &response)
     }

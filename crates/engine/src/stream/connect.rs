@@ -11,7 +11,7 @@ use conn::exchange::RequestBody;
 use conn::fcgi;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
-use conn::quota::Place;
+use conn::quota::Reservation;
 use expression::Expression;
 use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
@@ -29,7 +29,7 @@ use crate::stream::attempt::Attempt;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
-use crate::stream::metrics::{self, Step};
+use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private::PrivateLinks;
 use crate::stream::{redirect, sharing, websocket};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -141,7 +141,7 @@ impl Request<'_> {
             && let Some(link) = self.idle_link(backend, server, PoolKey::COMMON)
         {
             self.note_server(slot.server());
-            self.count(server, Step::Reuse);
+            self.count(server, ServerEvent::Reuse);
             self.note_connected(&link);
             return Ok(Target { slot, link });
         }
@@ -197,16 +197,16 @@ impl Request<'_> {
                 || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
                 || !self.session.worker.proxy_state(self.proxy.index).may_retry(rt::now())
             {
-                self.count(server, Step::Failure);
+                self.count(server, ServerEvent::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
             self.state.borrow_mut().attempts.retries = retry;
             if goes_elsewhere(backend, &self.state.borrow(), self.bound) {
-                self.count(server, Step::Redispatch);
+                self.count(server, ServerEvent::Redispatch);
                 exclude = Some(slot.server());
                 drop(slot);
             } else {
-                self.count(server, Step::Retry);
+                self.count(server, ServerEvent::Retry);
                 if let Err(refusal) = self.turn_around(pauses).await {
                     return Err(self.give_up(slot, refusal));
                 }
@@ -225,11 +225,11 @@ impl Request<'_> {
         if special.is_none()
             && let Some(link) = self.idle_link(backend, server, plan.pool_key())
         {
-            self.count(server, Step::Reuse);
+            self.count(server, ServerEvent::Reuse);
             return Ok(Attempt::Connected(link));
         }
         let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
-        self.count(server, Step::Connect);
+        self.count(server, ServerEvent::Connect);
         let mut attempt = self.connect(server, plan, special).await;
         if let Attempt::Connected(link) = &mut attempt {
             self.sign(server, Sign::Connected);
@@ -299,7 +299,7 @@ impl Request<'_> {
         observe(&self.session.worker, self.proxy, server, sign);
     }
 
-    pub(super) fn count(&self, server: &Server, step: Step) {
+    pub(super) fn count(&self, server: &Server, step: ServerEvent) {
         metrics::step(&self.session.worker, self.proxy, Some(server), step);
     }
 
@@ -355,7 +355,7 @@ impl Request<'_> {
             let left = self.bound.take().map(|bound| bound.server);
             let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
             if let Some(left) = left.zip(servers).and_then(|(left, servers)| servers.get(left)) {
-                self.count(left, Step::Redispatch);
+                self.count(left, ServerEvent::Redispatch);
                 self.state.borrow_mut().attempts.redispatched = true;
             }
             assignment = self.choose(exclude);
@@ -371,7 +371,7 @@ impl Request<'_> {
             }
             Assignment::Unavailable => {
                 self.state.borrow_mut().persistence.meet(None);
-                metrics::step(&self.session.worker, self.proxy, None, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
             Assignment::QueueFull => {
@@ -398,7 +398,7 @@ impl Request<'_> {
         match self.wait(deadline, |cx| rt::poll_memory(cx, rt::Stage::Underway)).await {
             Waited::Done(()) => Ok(()),
             Waited::Expired => {
-                metrics::step(&self.session.worker, self.proxy, None, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
                 Err(Refusal::new(Cause::Resource, Phase::Connect, 503))
             }
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
@@ -429,7 +429,7 @@ impl Request<'_> {
                 self.state.borrow_mut().server = server;
                 let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
                 let server = servers.zip(server).and_then(|(servers, server)| servers.get(server));
-                metrics::step(&self.session.worker, self.proxy, server, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, server, ServerEvent::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
             Waited::Gone => {
@@ -463,7 +463,7 @@ impl Request<'_> {
 
     /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
     /// many as `strict-maxconn` permits, and all are in use.
-    pub(super) fn make_room(&self, server: &Server) -> Result<Option<Place>, ()> {
+    pub(super) fn make_room(&self, server: &Server) -> Result<Option<Reservation>, ()> {
         let Some(maxconn) = server.maxconn else { return Ok(None) };
         let worker = &self.session.worker;
         let pool = &worker.process.pool;

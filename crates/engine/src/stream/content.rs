@@ -9,7 +9,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::downstream::Downstream;
 use conn::duplex::Duplex;
-use conn::flow::{Flow, Moved, Step};
+use conn::flow::{Flow, FlowStep, Moved};
 use conn::transport::Transport;
 use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
@@ -274,7 +274,7 @@ pub async fn response(
             let step = duplex.poll_up(cx, client, server, &mut moved);
             state.borrow_mut().bytes.bytes_in += moved.read as u64;
             match step {
-                Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
+                Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
                 Ok(_) => {}
                 Err(_) => return Poll::Ready(Err(Outcome::new(Cause::Client, Phase::Data))),
             }

@@ -8,7 +8,7 @@ use config::spec::{CloseMode, RetryOn, SpliceSpec};
 use conn::carrier::RequestFormat;
 use conn::exchange::{Coding, RequestBody, RequestLine};
 use conn::flow::{FlowError, Trailers};
-use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
+use conn::h1::{self, BodyEnd, HeadLimits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
 use expression::record::Origin;
@@ -403,13 +403,13 @@ fn again(
     }
     state.forget_answer();
     state.attempts.retries += 1;
-    count(metrics::Step::Retry);
+    count(metrics::ServerEvent::Retry);
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     if bad_answer {
-        count(metrics::Step::BadAnswer);
+        count(metrics::ServerEvent::BadAnswer);
     }
     if connect::goes_elsewhere(backend, state, bound) {
-        count(metrics::Step::Redispatch);
+        count(metrics::ServerEvent::Redispatch);
         Turn { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
         kept(slot)
@@ -514,7 +514,7 @@ fn terms(
         logs_errors: backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
-        limits: Limits {
+        limits: HeadLimits {
             accept_unsafe: backend_proxy.http.accept_unsafe_response,
             keep_proxy_connection: proxy.http.asks_as_proxy(request),
             ..head_limits(&session.generation().program.global)

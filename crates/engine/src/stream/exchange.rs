@@ -14,8 +14,8 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::exchange::{self, RequestBody};
-use conn::flow::{FlowError, Moved, Step};
-use conn::h1::{Limits, Violation};
+use conn::flow::{FlowError, FlowStep, Moved};
+use conn::h1::{HeadLimits, Violation};
 use conn::upstream::Upstream;
 
 use crate::session::Session;
@@ -118,7 +118,7 @@ pub struct Terms {
     /// What a FastCGI application writes to standard error is logged.
     pub logs_errors: bool,
     /// Limits of a response's head.
-    pub limits: Limits,
+    pub limits: HeadLimits,
 }
 
 /// Where the request stands.
@@ -149,10 +149,10 @@ pub struct Exchange<'a> {
     terms: Terms,
     upload: Upload,
     up: &'a mut RequestBody,
-    up_step: Step,
+    up_step: FlowStep,
     answer: Answer,
     down: exchange::Answer,
-    down_step: Step,
+    down_step: FlowStep,
     /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
     inspecting: Option<Moment>,
     /// How far those have come.
@@ -220,10 +220,10 @@ impl<'a> Exchange<'a> {
             terms,
             upload: Upload::Flowing,
             up,
-            up_step: Step::Exhausted,
+            up_step: FlowStep::Exhausted,
             answer: Answer::Awaited,
             down: exchange::Answer::default(),
-            down_step: Step::Exhausted,
+            down_step: FlowStep::Exhausted,
             inspecting: None,
             inspected: Progress::default(),
             running: None,
@@ -247,7 +247,7 @@ impl<'a> Exchange<'a> {
 
     /// Goes on with an attempt that has sent the request already, and has got this of its answer.
     pub fn resume(&mut self, input: Buffer) {
-        (self.upload, self.sent, self.up_step) = (Upload::Done, true, Step::Finished);
+        (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
         (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
         *self.down.input_mut() = input;
     }
@@ -305,7 +305,7 @@ impl<'a> Exchange<'a> {
         }
         match advanced {
             Ok(Some(end)) | Err(end) => Poll::Ready(end),
-            Ok(None) if self.up_step == Step::Exhausted || self.down_step == Step::Exhausted => {
+            Ok(None) if self.up_step == FlowStep::Exhausted || self.down_step == FlowStep::Exhausted => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -343,7 +343,7 @@ impl<'a> Exchange<'a> {
             Upload::Flowing => self.up.poll(cx, &mut self.client.conn, &mut self.upstream, &mut moved),
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
-        if self.up_step == Step::Held {
+        if self.up_step == FlowStep::Held {
             // While it was held back, nothing was read.
             self.client_side.reads(rt::now());
         }
@@ -362,12 +362,12 @@ impl<'a> Exchange<'a> {
         }
         match result {
             Ok(step) => {
-                if step == Step::AwaitsSink && self.up_step != step {
+                if step == FlowStep::AwaitsSink && self.up_step != step {
                     // The server's time begins with the wait, however long nothing was to be written.
                     self.server_side.writes(rt::now());
                 }
                 self.up_step = step;
-                if step == Step::Finished {
+                if step == FlowStep::Finished {
                     self.sent = self.upload == Upload::Flowing;
                     self.upload = Upload::Done;
                 }
@@ -377,7 +377,7 @@ impl<'a> Exchange<'a> {
             Err(FlowError::Write(_)) => {
                 // The server takes no more: perhaps it has answered already. That answer decides.
                 if self.answer == Answer::Awaited && self.up.is_recorded() && self.terms.retry_on != RetryOn::NONE {
-                    (self.upload, self.up_step) = (Upload::Halted, Step::AwaitsSink);
+                    (self.upload, self.up_step) = (Upload::Halted, FlowStep::AwaitsSink);
                 } else {
                     self.drop_upload();
                 }
@@ -391,10 +391,10 @@ impl<'a> Exchange<'a> {
     fn drop_upload(&mut self) {
         self.up.abandon_sink();
         (self.upload, self.up_step) = if self.up.source_ended() {
-            (Upload::Done, Step::Finished)
+            (Upload::Done, FlowStep::Finished)
         } else {
             // The client is read from in the next poll, which comes at once: nothing else may wake it any more.
-            (Upload::Dropped, Step::Exhausted)
+            (Upload::Dropped, FlowStep::Exhausted)
         };
     }
 
@@ -449,7 +449,7 @@ impl<'a> Exchange<'a> {
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
         let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
-        if moved.read > 0 || self.down_step == Step::Held {
+        if moved.read > 0 || self.down_step == FlowStep::Held {
             self.server_side.reads(rt::now());
             self.state.borrow_mut().bytes.received += moved.read as u64;
         }
@@ -464,12 +464,12 @@ impl<'a> Exchange<'a> {
         }
         match result {
             Ok(step) => {
-                if step == Step::AwaitsSink && self.down_step != step {
+                if step == FlowStep::AwaitsSink && self.down_step != step {
                     // Likewise the client's.
                     self.client_side.writes(rt::now());
                 }
                 self.down_step = step;
-                if step == Step::Finished {
+                if step == FlowStep::Finished {
                     self.answer = Answer::Done;
                     if let Some(trailers) = self.down.take_received_trailers() {
                         self.state.borrow_mut().response.trailers = Some(trailers);

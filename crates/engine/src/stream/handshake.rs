@@ -18,7 +18,7 @@ pub struct Failed;
 pub struct Greeting {
     /// The request to a SOCKS4 proxy.
     request: [u8; socks4::REQUEST],
-    step: Step,
+    step: HandshakeStep,
     /// Bytes of what is being written that were taken.
     sent: usize,
     /// What came of the proxy's answer: never more than that.
@@ -28,7 +28,7 @@ pub struct Greeting {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum HandshakeStep {
     Ask,
     Await,
     Header,
@@ -45,10 +45,10 @@ impl Greeting {
     /// The same for a connection that goes through a SOCKS4 proxy if `proxied`.
     pub fn through(destination: &Address, proxied: bool, followed: bool) -> Self {
         let (request, step) = match (proxied, ipv4(destination)) {
-            (false, _) => ([0; socks4::REQUEST], Step::Header),
-            (true, Some(destination)) => (socks4::request(destination), Step::Ask),
+            (false, _) => ([0; socks4::REQUEST], HandshakeStep::Header),
+            (true, Some(destination)) => (socks4::request(destination), HandshakeStep::Ask),
             // Version 4 knows no other addresses.
-            (true, None) => ([0; socks4::REQUEST], Step::Impossible),
+            (true, None) => ([0; socks4::REQUEST], HandshakeStep::Impossible),
         };
         Self { request, step, sent: 0, answer: Buffer::with_capacity(socks4::ANSWER), followed }
     }
@@ -57,21 +57,21 @@ impl Greeting {
     pub fn poll(&mut self, cx: &mut Context<'_>, stream: &mut Transport, header: &[u8]) -> Poll<Result<(), Failed>> {
         loop {
             match self.step {
-                Step::Impossible => return Poll::Ready(Err(Failed)),
-                Step::Ask => {
+                HandshakeStep::Impossible => return Poll::Ready(Err(Failed)),
+                HandshakeStep::Ask => {
                     let request = self.request;
                     std::task::ready!(self.write(cx, stream, &request, false))?;
-                    self.step = Step::Await;
+                    self.step = HandshakeStep::Await;
                 }
-                Step::Await => match socks4::answer(self.answer.data()) {
+                HandshakeStep::Await => match socks4::answer(self.answer.data()) {
                     Err(_) => return Poll::Ready(Err(Failed)),
-                    Ok(Some(())) => self.step = Step::Header,
+                    Ok(Some(())) => self.step = HandshakeStep::Header,
                     Ok(None) => match std::task::ready!(stream.poll_read(cx, &mut self.answer)) {
                         Ok(1..) => {}
                         Ok(0) | Err(_) => return Poll::Ready(Err(Failed)),
                     },
                 },
-                Step::Header => return self.write(cx, stream, header, self.followed),
+                HandshakeStep::Header => return self.write(cx, stream, header, self.followed),
             }
         }
     }

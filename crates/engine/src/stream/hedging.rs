@@ -10,7 +10,7 @@ use conn::carrier::RequestFormat;
 use conn::exchange::Standing;
 use conn::exchange::standing::look;
 use conn::link::Link;
-use conn::quota::Place;
+use conn::quota::Reservation;
 use conn::transport::Transport;
 use conn::upstream::Upstream;
 use live::{Hedged, ProxyState, Seen};
@@ -29,7 +29,7 @@ use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::handshake::Greeting;
 use crate::stream::http::Client;
-use crate::stream::metrics::{self, Handshake, Step as Tallied};
+use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::stream::{sharing, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
@@ -115,7 +115,7 @@ impl Hedge<'_> {
         request.count_server(&slot, true);
         proxy_state.note_hedge(Hedged::Begun);
         self.state.borrow_mut().attempts.hedged = true;
-        let was_idle = matches!(step, Step::Idle(_));
+        let was_idle = matches!(step, HedgeState::Idle(_));
         let own = self.state.borrow().orders.get().timeouts;
         let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let first = request.first;
@@ -125,14 +125,14 @@ impl Hedge<'_> {
     }
 
     /// An idle link to the server, or a new connection, and what is to be sent there.
-    fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(Step, Buffer)> {
+    fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(HedgeState, Buffer)> {
         if server.redirect.is_some() || server.connecting.socks4.is_some() {
             return None;
         }
         let mut head = rt::buffer();
         let plan = request.plan(server).ok()?;
         let step = match request.idle_link(self.backend, server, plan.pool_key()) {
-            Some(link) => Step::Idle(link),
+            Some(link) => HedgeState::Idle(link),
             // A second attempt opens no connection for several requests.
             None if sharing::protocol(server).is_some() => return None,
             None => {
@@ -143,19 +143,20 @@ impl Hedge<'_> {
                     Some(tls) => {
                         let most = self.session.generation().program.global.max_tls_connections;
                         let client = launched.begin_tls(tls).filter(|_| !is_one_too_many(most))?;
-                        Step::Connecting(Box::new(launched), place, Some(Box::new(client)))
+                        HedgeState::Connecting(Box::new(launched), place, Some(Box::new(client)))
                     }
-                    None if head.push(launched.header()) => Step::Connecting(Box::new(launched), place, None),
+                    None if head.push(launched.header()) => HedgeState::Connecting(Box::new(launched), place, None),
                     None => return None,
                 }
             }
         };
         let format = match &step {
-            Step::Idle(link) => link.carrier.request_format(),
+            HedgeState::Idle(link) => link.carrier.request_format(),
             _ => RequestFormat::H1,
         };
         encode_head(self.state, self.proxy, (server, format), self.says_close, &mut head).ok()?;
-        request.count(server, if matches!(step, Step::Idle(_)) { Tallied::Reuse } else { Tallied::Connect });
+        request
+            .count(server, if matches!(step, HedgeState::Idle(_)) { ServerEvent::Reuse } else { ServerEvent::Connect });
         Some((step, head))
     }
 
@@ -225,7 +226,7 @@ pub struct Rival {
     slot: Slot,
     /// Once there is one.
     link: Option<Link>,
-    step: Step,
+    step: HedgeState,
     /// What is to be sent: a PROXY header if there is one, the request's head.
     head: Buffer,
     /// What came of the answer.
@@ -245,11 +246,11 @@ struct Securing {
     /// The PROXY header has to be sent first.
     greeting: Option<Greeting>,
     launched: Launched,
-    place: Option<Place>,
+    place: Option<Reservation>,
 }
 
 impl Securing {
-    fn new(stream: Transport, launched: Launched, place: Option<Place>, client: Connection) -> Self {
+    fn new(stream: Transport, launched: Launched, place: Option<Reservation>, client: Connection) -> Self {
         let greeting = Some(launched.greeting());
         Self { stream: stream.with_tls(client), greeting, launched, place }
     }
@@ -267,10 +268,10 @@ impl Securing {
     }
 }
 
-enum Step {
+enum HedgeState {
     Idle(Link),
     /// With this side of TLS, where the server speaks that.
-    Connecting(Box<Launched>, Option<Place>, Option<Box<Connection>>),
+    Connecting(Box<Launched>, Option<Reservation>, Option<Box<Connection>>),
     Securing(Box<Securing>),
     Writing,
     Reading,
@@ -287,19 +288,19 @@ impl Rival {
     /// Goes on as far as it gets.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Standing {
         loop {
-            match std::mem::replace(&mut self.step, Step::Failed) {
-                Step::Failed => return Standing::Gone,
-                Step::Idle(link) => self.begin(link),
-                Step::Connecting(mut launched, place, tls) => match Pin::new(&mut launched.connecting).poll(cx) {
+            match std::mem::replace(&mut self.step, HedgeState::Failed) {
+                HedgeState::Failed => return Standing::Gone,
+                HedgeState::Idle(link) => self.begin(link),
+                HedgeState::Connecting(mut launched, place, tls) => match Pin::new(&mut launched.connecting).poll(cx) {
                     Poll::Pending if self.is_late() => return Standing::Gone,
                     Poll::Pending => {
-                        self.step = Step::Connecting(launched, place, tls);
+                        self.step = HedgeState::Connecting(launched, place, tls);
                         return Standing::Awaited;
                     }
                     Poll::Ready(Err(_)) => return Standing::Gone,
                     Poll::Ready(Ok(stream)) => match tls {
                         Some(tls) => {
-                            self.step = Step::Securing(Box::new(Securing::new(stream, *launched, place, *tls)))
+                            self.step = HedgeState::Securing(Box::new(Securing::new(stream, *launched, place, *tls)))
                         }
                         None => {
                             let Launched { pool_key, generation, .. } = *launched;
@@ -308,10 +309,10 @@ impl Rival {
                         }
                     },
                 },
-                Step::Securing(mut securing) => match securing.poll(cx) {
+                HedgeState::Securing(mut securing) => match securing.poll(cx) {
                     Poll::Pending if self.is_late() => return Standing::Gone,
                     Poll::Pending => {
-                        self.step = Step::Securing(securing);
+                        self.step = HedgeState::Securing(securing);
                         return Standing::Awaited;
                     }
                     Poll::Ready(secured) => {
@@ -326,18 +327,18 @@ impl Rival {
                         self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
                     }
                 },
-                Step::Writing => match self.write(cx) {
-                    Poll::Ready(true) => self.step = Step::Reading,
+                HedgeState::Writing => match self.write(cx) {
+                    Poll::Ready(true) => self.step = HedgeState::Reading,
                     Poll::Ready(false) => return Standing::Gone,
                     Poll::Pending => {
-                        self.step = Step::Writing;
+                        self.step = HedgeState::Writing;
                         return Standing::Awaited;
                     }
                 },
-                Step::Reading => match self.read(cx) {
+                HedgeState::Reading => match self.read(cx) {
                     Poll::Ready(standing) => return standing,
                     Poll::Pending => {
-                        self.step = Step::Reading;
+                        self.step = HedgeState::Reading;
                         return Standing::Awaited;
                     }
                 },
@@ -347,7 +348,7 @@ impl Rival {
 
     /// When it has to be polled at the latest.
     pub fn deadline(&self) -> Option<Moment> {
-        self.expires.filter(|_| matches!(self.step, Step::Connecting(..) | Step::Securing(_)))
+        self.expires.filter(|_| matches!(self.step, HedgeState::Connecting(..) | HedgeState::Securing(_)))
     }
 
     fn is_late(&self) -> bool {
@@ -355,7 +356,7 @@ impl Rival {
     }
 
     fn begin(&mut self, link: Link) {
-        (self.link, self.connected, self.step) = (Some(link), Some(rt::now()), Step::Writing);
+        (self.link, self.connected, self.step) = (Some(link), Some(rt::now()), HedgeState::Writing);
     }
 
     fn write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {

@@ -221,7 +221,7 @@ pub fn server_handshake(worker: &Worker, proxy: &Proxy, server: &Server, handsha
 
 /// What happens on the way to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ServerEvent {
     /// A connection is begun.
     Connect,
     /// An idle one is used.
@@ -238,9 +238,9 @@ pub enum Step {
 
 /// Counts a step for the server and its backend. Each attempt is a session of the server.
 #[inline]
-pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step) {
+pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: ServerEvent) {
     let counters = worker.counters();
-    if let (Some(server), Step::Connect | Step::Reuse) = (server, step) {
+    if let (Some(server), ServerEvent::Connect | ServerEvent::Reuse) = (server, step) {
         let counters = &counters.servers[server.serial];
         counters.sessions.increment();
         counters.note_session(rt::now());
@@ -248,12 +248,12 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step)
     }
     let count = |counters: &ObjectCounters| {
         match step {
-            Step::Connect => &counters.connects,
-            Step::Reuse => &counters.reuses,
-            Step::Retry => &counters.retries,
-            Step::Redispatch => &counters.redispatches,
-            Step::Failure => &counters.connect_errors,
-            Step::BadAnswer => &counters.response_errors,
+            ServerEvent::Connect => &counters.connects,
+            ServerEvent::Reuse => &counters.reuses,
+            ServerEvent::Retry => &counters.retries,
+            ServerEvent::Redispatch => &counters.redispatches,
+            ServerEvent::Failure => &counters.connect_errors,
+            ServerEvent::BadAnswer => &counters.response_errors,
         }
         .increment();
     };

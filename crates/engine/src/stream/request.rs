@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, Limits, Scan, UnreadBody, prepared};
+use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared};
 use expression::record::Origin;
 use policy::program::{Global, Proxy};
 use policy::rule::Reply;
@@ -113,7 +113,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
 /// Reads and parses until the head is complete.
 async fn receive(session: &Session, client: &mut Client, state: &SharedStreamState) -> Received {
     let http = &session.proxy().http;
-    let limits = Limits {
+    let limits = HeadLimits {
         accept_unsafe: http.accept_unsafe_request,
         keep_proxy_connection: http.use_proxy_header,
         ..head_limits(&session.generation().program.global)
@@ -254,14 +254,14 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
 }
 
 /// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
-pub fn head_limits(global: &Global) -> Limits {
+pub fn head_limits(global: &Global) -> HeadLimits {
     let max_head = global.bufsize.saturating_sub(global.maxrewrite);
-    Limits {
+    HeadLimits {
         max_fields: global.maxhdr,
         max_head,
         accept_payload_with_any_method: global.http.accept_payload_with_any_method,
         keep_insecure_transfer_encoding: global.http.keep_insecure_transfer_encoding,
-        ..Limits::default()
+        ..HeadLimits::default()
     }
 }
 

@@ -35,7 +35,7 @@ use crate::worker::SharedStreamState;
 
 /// How long a side may stay silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct SilenceLimits {
     client: Option<Duration>,
     server: Option<Duration>,
     /// Once a direction has ended, for the client's side.
@@ -50,7 +50,7 @@ pub struct Limits {
     independent_server: bool,
 }
 
-impl Limits {
+impl SilenceLimits {
     /// For a tunnel that an HTTP request has opened.
     pub fn of_upgrade(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
         Self { ends_with_server: true, ..Self::of_session(frontend, backend, own) }
@@ -317,7 +317,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
                 answers = rt::boxed(content::response(session, ends, &mut duplex, state, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
-            let limits = Limits::of_tunnel(frontend, backend);
+            let limits = SilenceLimits::of_tunnel(frontend, backend);
             match answers {
                 Ok(true) => carry(duplex, conn, &mut link.carrier, timer, &limits, (session, state)).await,
                 Ok(false) => Outcome::default(),
@@ -346,7 +346,7 @@ pub async fn carry(
     client: &mut Downstream,
     server: &mut Carrier,
     timer: &mut rt::Timer,
-    limits: &Limits,
+    limits: &SilenceLimits,
     (session, state): (&Session, &SharedStreamState),
 ) -> Outcome {
     let now = rt::now();
@@ -370,7 +370,7 @@ struct Carriage<'a> {
     client: &'a mut Downstream,
     server: &'a mut Carrier,
     timer: &'a mut rt::Timer,
-    limits: &'a Limits,
+    limits: &'a SilenceLimits,
     session: &'a Session,
     state: &'a SharedStreamState,
     /// When the statistics last got what went.

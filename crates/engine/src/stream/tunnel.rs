@@ -29,7 +29,7 @@ pub async fn carry(
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
+        let limits = tcp::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
         let outcome =
             tcp::carry(duplex, &mut client.conn, &mut link.carrier, &mut client.timer, &limits, (session, &state))
                 .await;

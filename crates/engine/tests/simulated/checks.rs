@@ -75,11 +75,11 @@ fn second(rest: &str) -> String {
 }
 
 /// What a check is answered, when it comes, and how far the server is behind it.
-type Step = (&'static str, u64, &'static str);
+type TickRow = (&'static str, u64, &'static str);
 
 #[test]
 fn a_server_that_was_never_checked_is_asked_fast_until_it_is_known() {
-    let rows: [(&str, &[Step]); 4] = [
+    let rows: [(&str, &[TickRow]); 4] = [
         ("", &[("200 OK", 500, "1/2 DOWN"), ("200 OK", 1_000, "3/3 UP"), ("200 OK", 4_000, "3/3 UP")]),
         ("", &[("200 OK", 500, "1/2 DOWN"), ("500 Ill", 1_000, "0/2 DOWN"), ("200 OK", 3_000, "1/2 DOWN")]),
         ("init-state up", &[("200 OK", 500, "3/3 UP"), ("500 Ill", 4_000, "2/3 UP"), ("500 Ill", 1_000, "1/3 UP")]),

@@ -203,7 +203,7 @@ impl Worlds {
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: self.text.clone().into_bytes() };
         let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
         let mut found = loaded.diagnostics.clone();
-        let limits = policy::Limits { descriptors: 100_000, ..policy::Limits::default() };
+        let limits = policy::SystemLimits { descriptors: 100_000, ..policy::SystemLimits::default() };
         let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &limits, &mut found);
         let bad: Vec<String> = found
             .iter()

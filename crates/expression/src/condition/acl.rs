@@ -3,7 +3,7 @@
 use super::{Named, Verdict};
 use crate::Expression;
 use crate::pattern::{Lookup, Method, Steps};
-use crate::sample::{Context, Meter, Place};
+use crate::sample::{Context, EvalPlace, Meter};
 
 /// A named or anonymous ACL.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ impl Acl {
     }
 
     /// The keyword of the first test that cannot match at that place.
-    pub fn misfit(&self, place: Place) -> Option<&str> {
+    pub fn misfit(&self, place: EvalPlace) -> Option<&str> {
         self.tests.iter().find(|test| !test.expression.fetch().places.has(place)).map(|test| &*test.keyword)
     }
 
@@ -63,7 +63,7 @@ impl Acl {
     }
 
     /// Whether none of its tests can match at that place.
-    pub fn never_matches(&self, place: Place) -> bool {
+    pub fn never_matches(&self, place: EvalPlace) -> bool {
         self.tests.iter().all(|test| !test.expression.fetch().places.has(place))
     }
 

@@ -13,7 +13,7 @@ pub use parse::{
     AclScope, Acls, ConditionError, Doubt, LinePosition, ReadTest, parse_acl, parse_condition, predefined,
 };
 
-use crate::sample::{Context, Place};
+use crate::sample::{Context, EvalPlace};
 use std::sync::Arc;
 
 /// What is known of a condition.
@@ -72,7 +72,7 @@ impl Condition {
     }
 
     /// What HAProxy says of the first ACL that asks for what is not there at that place, which messages call `told`.
-    pub fn misfit(&self, place: Place, told: Place, set: &str) -> Option<String> {
+    pub fn misfit(&self, place: EvalPlace, told: EvalPlace, set: &str) -> Option<String> {
         let (acl, keyword) = self.terms().find_map(|term| Some((&term.acl, term.acl.misfit(place)?)))?;
         let what = format!("incompatible with '{}'", told.name());
         Some(match acl.name() {

@@ -4,7 +4,7 @@
 use super::keyword::{self, PREDEFINED};
 use super::{Acl, Condition, Term, Test};
 use crate::pattern::{Content, Entries, Lookup, Method, Network, Use, written_range};
-use crate::sample::{Place, cast};
+use crate::sample::{EvalPlace, cast};
 use crate::vocabulary::Vocabulary;
 use crate::{Expression, Names, Part};
 use config::suggest::nearest;
@@ -298,7 +298,7 @@ fn nearest_criterion<'a>(name: &str, vocabulary: &'a Vocabulary) -> Option<&'a s
 fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<Method>), ConditionError> {
     let name = text.split(['(', ',']).next().unwrap_or_default();
     let parse = |text: &str| {
-        Expression::parse_all(text, Place::Runtime, names).map_err(|error| ConditionError {
+        Expression::parse_all(text, EvalPlace::Runtime, names).map_err(|error| ConditionError {
             message: match error.part {
                 Part::Converter if keyword::find(name).is_some() => {
                     format!("ACL keyword '{name}' : {}", error.message)

@@ -6,10 +6,10 @@ const MOST_DEPTH: usize = 20;
 
 /// A path: `$.key[0].other`; a dot in a key stands behind a backslash. Some can match nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Path(Option<Vec<Step>>);
+pub(super) struct Path(Option<Vec<PathStep>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(Vec<u8>),
     Index(u64),
 }
@@ -52,7 +52,7 @@ impl Path {
                             }
                         }
                     }
-                    steps.push(Step::Key(key));
+                    steps.push(PathStep::Key(key));
                 }
                 [b'[', behind @ ..] => {
                     let Some(end) = behind.iter().position(|byte| *byte == b']') else {
@@ -61,7 +61,7 @@ impl Path {
                     let digits = behind[..end].iter().take_while(|byte| byte.is_ascii_digit());
                     let index =
                         digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
-                    steps.push(Step::Index(if behind[0] == b'-' { u64::MAX } else { index }));
+                    steps.push(PathStep::Index(if behind[0] == b'-' { u64::MAX } else { index }));
                     rest = &behind[end + 1..];
                 }
                 _ => return Self(None),
@@ -106,8 +106,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes the value that comes next; `None` when the text is broken. `path` leads on from it, if it lies on the path.
-    fn value(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
-        let is_wanted = path.is_some_and(<[Step]>::is_empty);
+    fn value(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
+        let is_wanted = path.is_some_and(<[PathStep]>::is_empty);
         let start = (self.peek()?, self.at);
         let found = match start.0 {
             b'{' => return self.object(path, depth),
@@ -151,11 +151,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn object(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
+    fn object(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
         if depth == MOST_DEPTH {
             return None;
         }
-        if path.is_some_and(<[Step]>::is_empty) {
+        if path.is_some_and(<[PathStep]>::is_empty) {
             return Some(Passed::Unusable);
         }
         self.at += 1;
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
             let key = self.string()?;
             self.take(b':')?;
             let rest = path.and_then(|path| match path.split_first() {
-                Some((Step::Key(wanted), rest)) if wanted == key => Some(rest),
+                Some((PathStep::Key(wanted), rest)) if wanted == key => Some(rest),
                 _ => None,
             });
             match self.value(rest, depth + 1)? {
@@ -186,18 +186,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn array(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
+    fn array(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
         if depth == MOST_DEPTH {
             return None;
         }
-        let is_wanted = path.is_some_and(<[Step]>::is_empty);
+        let is_wanted = path.is_some_and(<[PathStep]>::is_empty);
         let start = self.at;
         self.at += 1;
         let mut index = 0;
         let mut is_closed = self.peek()? == b']';
         while !is_closed {
             let rest = path.and_then(|path| match path.split_first() {
-                Some((Step::Index(wanted), rest)) if *wanted == index => Some(rest),
+                Some((PathStep::Index(wanted), rest)) if *wanted == index => Some(rest),
                 _ => None,
             });
             match self.value(rest, depth + 1)? {

@@ -13,7 +13,7 @@ use crate::fetch::{self, Each, Fetch, SampleOf};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
 use crate::rows::RowRef;
-use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
+use crate::sample::{Cast, Context, EvalPlace, Meter, Sink, Type, Value, cast};
 use crate::variable::Variable;
 use crate::vocabulary::Vocabulary;
 use config::suggest::nearest;
@@ -84,8 +84,8 @@ pub trait Names {
     }
 
     /// Where the line stands that is read.
-    fn line(&self) -> pattern::Place {
-        pattern::Place::default()
+    fn line(&self) -> pattern::ListLine {
+        pattern::ListLine::default()
     }
 
     /// A way into the list of that name (configuration manual, section 2.7).
@@ -130,7 +130,7 @@ pub struct Checking<'a> {
     /// What names stand for.
     pub names: &'a dyn Names,
     /// Where the expression stands.
-    pub place: Place,
+    pub place: EvalPlace,
     /// The type that a converter is given.
     pub input: Type,
 }
@@ -168,13 +168,13 @@ pub struct Expression {
     eval: SampleOf,
     each: Option<Each>,
     arguments: Arguments,
-    steps: Box<[Step]>,
+    steps: Box<[ConverterCall]>,
     output: Type,
 }
 
 /// A converter with its arguments, and what its input has to be cast by.
 #[derive(Debug, Clone)]
-struct Step {
+struct ConverterCall {
     cast: Cast,
     converter: RowRef<Converter>,
     eval: Convert,
@@ -185,10 +185,10 @@ struct Step {
 #[derive(Debug, Clone)]
 pub struct Conversion {
     text: Box<str>,
-    steps: Box<[Step]>,
+    steps: Box<[ConverterCall]>,
 }
 
-impl PartialEq for Step {
+impl PartialEq for ConverterCall {
     /// Of equal texts: a row may have been registered anew, and names may lead elsewhere.
     fn eq(&self, other: &Self) -> bool {
         self.converter.is(&other.converter) && self.arguments == other.arguments
@@ -207,7 +207,7 @@ impl Conversion {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str, input: Type, place: Place, names: &dyn Names) -> Result<Self, ExpressionError> {
+    pub fn parse(text: &str, input: Type, place: EvalPlace, names: &dyn Names) -> Result<Self, ExpressionError> {
         let (steps, _, end) = read_steps(text, 0, input, place, names)?;
         if end < text.len() {
             return Err(error(format!("unexpected '{}' behind '{}'", &text[end..], &text[..end]), end..text.len()));
@@ -227,9 +227,9 @@ fn read_steps(
     text: &str,
     start: usize,
     input: Type,
-    place: Place,
+    place: EvalPlace,
     names: &dyn Names,
-) -> Result<(Box<[Step]>, Type, usize), ExpressionError> {
+) -> Result<(Box<[ConverterCall]>, Type, usize), ExpressionError> {
     let (mut at, mut output, mut steps) = (start, input, Vec::new());
     loop {
         let (found, end) = words::call(text, at).map_err(|broken| broken_converter(&broken))?;
@@ -251,7 +251,7 @@ fn read_steps(
 }
 
 #[inline]
-fn convert<'a>(steps: &'a [Step], context: &Context<'a>, mut value: Value<'a>) -> Option<Value<'a>> {
+fn convert<'a>(steps: &'a [ConverterCall], context: &Context<'a>, mut value: Value<'a>) -> Option<Value<'a>> {
     for step in steps {
         if !context.spend(Meter::scan(value.size())) {
             return None;
@@ -281,7 +281,7 @@ impl Expression {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str, place: Place, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
+    pub fn parse(text: &str, place: EvalPlace, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
         let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
         let fetch = find_fetch(&found, names.vocabulary())?;
         let found = with_empty_text(found, &fetch.signature);
@@ -301,7 +301,7 @@ impl Expression {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse_all(text: &str, place: Place, names: &dyn Names) -> Result<Self, ExpressionError> {
+    pub fn parse_all(text: &str, place: EvalPlace, names: &dyn Names) -> Result<Self, ExpressionError> {
         let (expression, end) = Self::parse(text, place, names)?;
         if end < text.len() {
             let message = match expression.steps.last() {
@@ -412,7 +412,7 @@ fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
     call
 }
 
-fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Step, ExpressionError> {
+fn step(call: &Call, input: Type, place: EvalPlace, names: &dyn Names) -> Result<ConverterCall, ExpressionError> {
     let Some(converter) = names.vocabulary().converter(&call.name) else {
         if names.vocabulary().awaits_converter(&call.name) {
             return Err(error(format!("converter '{}' is not supported yet by Weir", call.name), 0..0));
@@ -428,7 +428,7 @@ fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Ste
     let arguments = read_arguments(call, &converter.signature, converter.check, &checking)
         .map_err(|fault| error(fault.of_converter(&call.name), 0..0))?;
     let arguments = with_function(arguments, converter.function());
-    Ok(Step { cast, eval: converter.eval, converter, arguments })
+    Ok(ConverterCall { cast, eval: converter.eval, converter, arguments })
 }
 
 /// The arguments with the function of a registered row behind them.

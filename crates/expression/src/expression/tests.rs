@@ -359,8 +359,8 @@ fn may_allocate(text: &str) -> bool {
 /// Reads an expression at the first place where its fetch may stand.
 pub(crate) fn parse_anywhere(text: &str) -> Result<Expression, ExpressionError> {
     let name = text.split(['(', ',']).next().unwrap_or_default();
-    let place = fetch::ROWS.find(name).and_then(|row| Place::ALL.into_iter().find(|place| row.places.has(*place)));
-    Expression::parse_all(text, place.unwrap_or(Place::FrontRequestHead), &FewNames)
+    let place = fetch::ROWS.find(name).and_then(|row| EvalPlace::ALL.into_iter().find(|place| row.places.has(*place)));
+    Expression::parse_all(text, place.unwrap_or(EvalPlace::FrontRequestHead), &FewNames)
 }
 
 /// Compares rows of expression and result.

@@ -32,7 +32,7 @@ pub use unsupported::NAMES as WAITING;
 pub(crate) use unsupported::reason as waiting_reason;
 
 use crate::rows::{Row, Rows};
-use crate::sample::{Context, Place, Places, Type, Value};
+use crate::sample::{Context, EvalPlace, Places, Type, Value};
 use crate::{Arguments, Check, Signature};
 use std::any::Any;
 use std::borrow::Cow;
@@ -162,7 +162,7 @@ impl Fetch {
     /// Whether it reads the bytes of a message below HTTP.
     pub fn is_layer6(&self) -> bool {
         let mut rows = payload::TABLE.iter().chain(hello::TABLE);
-        !self.places.has(Place::Connection) && rows.any(|row| row.name == self.name)
+        !self.places.has(EvalPlace::Connection) && rows.any(|row| row.name == self.name)
     }
 
     /// What it needs, in HAProxy's words.
@@ -179,7 +179,7 @@ impl Fetch {
     }
 
     /// HAProxy's sentence when it may not stand at that place.
-    pub fn refusal(&self, place: Place) -> Option<String> {
+    pub fn refusal(&self, place: EvalPlace) -> Option<String> {
         (!self.places.has(place)).then(|| {
             format!(
                 "sample fetch <{}> may not be reliably used here because it needs '{}' which is not available here",

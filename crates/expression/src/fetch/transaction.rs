@@ -75,7 +75,7 @@ fn logged<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 mod tests {
     use crate::expression::tests::{Scene, check_rows};
     use crate::fetch;
-    use crate::sample::{Place, Transaction};
+    use crate::sample::{EvalPlace, Transaction};
 
     #[test]
     fn answers_and_transactions() {
@@ -119,7 +119,7 @@ mod tests {
     fn what_they_need_is_told_as_haproxy_tells_it() {
         let rows = [("status", "HTTP response"), ("res.hdr", "HTTP response headers"), ("method", "HTTP request")];
         for (name, needed) in rows {
-            let refusal = fetch::ROWS.find(name).and_then(|row| row.refusal(Place::Connection));
+            let refusal = fetch::ROWS.find(name).and_then(|row| row.refusal(EvalPlace::Connection));
             assert!(refusal.is_some_and(|text| text.contains(&format!("needs '{needed}'"))), "{name}");
         }
     }

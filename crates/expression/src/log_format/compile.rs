@@ -5,7 +5,7 @@ use super::alias::{Alias, aliases, find};
 use super::escape::{FLAGS, Flags};
 use super::format::Purpose;
 use super::printer::Cast;
-use crate::sample::Place;
+use crate::sample::EvalPlace;
 use crate::{Expression, Names};
 use config::suggest::nearest;
 use std::fmt;
@@ -161,9 +161,9 @@ pub struct Site<'a> {
     /// What names stand for.
     pub names: &'a dyn Names,
     /// Where it is rendered.
-    pub place: Place,
+    pub place: EvalPlace,
     /// It may be rendered there as well: what either place has may be asked for.
-    pub other: Option<Place>,
+    pub other: Option<EvalPlace>,
 }
 
 /// Reads a whole text for that purpose; without a site expressions are refused.

@@ -6,7 +6,7 @@ use super::escape::{Classes, Flags, encoded};
 use super::printer::{Form, Printer};
 use super::{cbor, json};
 use crate::record::{Endpoint, Record};
-use crate::sample::{Context, Place, Value};
+use crate::sample::{Context, EvalPlace, Value};
 use crate::{Expression, Names};
 use config::spec::{LogFormatSpec, Mode};
 
@@ -90,14 +90,14 @@ impl LogFormat {
     /// # Errors
     /// What is wrong with it.
     pub fn for_log(text: &str, names: &dyn Names) -> Result<Self, FormatError> {
-        Self::for_rule(text, Purpose::Log, Place::Log, names)
+        Self::for_rule(text, Purpose::Log, EvalPlace::Log, names)
     }
 
     /// Compiles a format that a rule at that place renders.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn for_rule(text: &str, purpose: Purpose, place: Place, names: &dyn Names) -> Result<Self, FormatError> {
+    pub fn for_rule(text: &str, purpose: Purpose, place: EvalPlace, names: &dyn Names) -> Result<Self, FormatError> {
         Ok(Self::of(read(text, Some(Site { names, place, other: None }), purpose)?, purpose))
     }
 
@@ -106,7 +106,7 @@ impl LogFormat {
     /// # Errors
     /// What is wrong with it.
     pub fn for_error(text: &str, purpose: Purpose, names: &dyn Names) -> Result<Self, FormatError> {
-        let (place, other) = (Place::FrontRequestHead, Some(Place::BackResponseHead));
+        let (place, other) = (EvalPlace::FrontRequestHead, Some(EvalPlace::BackResponseHead));
         Ok(Self::of(read(text, Some(Site { names, place, other }), purpose)?, purpose))
     }
 

@@ -30,7 +30,7 @@ pub(crate) use integer::{Notation, written as written_range};
 pub use list::{ListName, lines};
 pub use method::Method;
 pub use network::Network;
-pub use object::{Content, Found, List, Lists, Lookup, Place, Registry, Use, View};
+pub use object::{Content, Found, List, ListLine, Lists, Lookup, Registry, Use, View};
 pub use regex::{Places, Regex, Search};
 pub use set::{Hit, PatternSet};
 pub use string::compare;

@@ -248,7 +248,7 @@ pub enum Use {
 
 /// Where a list is named: file, line, and the line's place in the order of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ListLine {
     /// What is read when everything else was.
     pub late: bool,
     /// The file's number.
@@ -267,17 +267,17 @@ pub struct Registry {
     lists: Vec<Building>,
     by_name: HashMap<String, usize>,
     /// Regular expressions that PCRE2 matches, and where they are used.
-    backtracking: Vec<(Place, String)>,
+    backtracking: Vec<(ListLine, String)>,
 }
 
 #[derive(Debug)]
 struct Building {
     name: String,
     wanted: Option<u32>,
-    first: Place,
+    first: ListLine,
     /// The keyword of the ACL whose own patterns these are.
     keyword: String,
-    uses: Vec<(Place, &'static str)>,
+    uses: Vec<(ListLine, &'static str)>,
     is_acl: bool,
     columns: bool,
     entries: Arc<Entries>,
@@ -307,7 +307,7 @@ impl Registry {
         &mut self,
         name: &str,
         usage: Use,
-        place: Place,
+        place: ListLine,
         read: impl FnOnce() -> Result<Vec<u8>, String>,
     ) -> Result<usize, String> {
         let columns = usage != Use::Acl;
@@ -343,7 +343,7 @@ impl Registry {
     }
 
     /// The list of an ACL's own patterns.
-    pub fn own(&mut self, keyword: &str, entries: Entries, wanted: Option<u32>, place: Place) -> usize {
+    pub fn own(&mut self, keyword: &str, entries: Entries, wanted: Option<u32>, place: ListLine) -> usize {
         self.lists.push(Building {
             name: String::new(),
             wanted,
@@ -359,14 +359,14 @@ impl Registry {
     }
 
     /// A regular expression is used at that place that may be one for PCRE2.
-    pub fn note(&mut self, place: Place, regex: &Regex) {
+    pub fn note(&mut self, place: ListLine, regex: &Regex) {
         if !regex.is_linear() {
             self.backtracking.push((place, regex.pattern().to_owned()));
         }
     }
 
     /// Takes the regular expressions that PCRE2 matches, and where they are used.
-    pub fn take_backtracking(&mut self) -> Vec<(Place, String)> {
+    pub fn take_backtracking(&mut self) -> Vec<(ListLine, String)> {
         std::mem::take(&mut self.backtracking)
     }
 

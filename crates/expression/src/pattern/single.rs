@@ -57,7 +57,7 @@ impl Single {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Content, Place, Registry};
+    use super::super::{Content, ListLine, Registry};
     use super::*;
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         let mut compared = 0;
         for (method, pattern) in patterns {
             let mut lists = Registry::default();
-            let list = lists.own("", Entries::of_words([pattern.as_bytes()].into_iter()), None, Place::default());
+            let list = lists.own("", Entries::of_words([pattern.as_bytes()].into_iter()), None, ListLine::default());
             let lookup = lists.lookup(list, method, false, Content::None).unwrap();
             let single = Single::of(&lookup.base.set, &lookup.entries).unwrap();
             for value in &values {
@@ -103,7 +103,7 @@ mod tests {
         {
             let mut lists = Registry::default();
             let words = patterns.iter().map(|pattern| pattern.as_bytes());
-            let list = lists.own("", Entries::of_words(words), None, Place::default());
+            let list = lists.own("", Entries::of_words(words), None, ListLine::default());
             let lookup = lists.lookup(list, method, ignore_case, Content::None).unwrap();
             assert_eq!(Single::of(&lookup.base.set, &lookup.entries), None);
         }

@@ -22,7 +22,7 @@ pub use connection_error::ConnectionError;
 pub use context::{Bytes, Context, Direction, Exhausted, Extract};
 pub(crate) use hexadecimal::unhex;
 pub use meter::Meter;
-pub use place::{Place, Places};
+pub use place::{EvalPlace, Places};
 pub use probes::{
     Cost, LinkFacts, OwnLimits, Probes, ProcessFacts, ProtocolFacts, RulePlace, SessionFacts, Sink, StreamFacts,
     Transport, UsageOf,

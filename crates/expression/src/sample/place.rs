@@ -3,7 +3,7 @@
 /// Where an expression is evaluated, in the order of those columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Place {
+pub enum EvalPlace {
     /// `tcp-request connection`.
     Connection,
     /// `tcp-request session`.
@@ -50,7 +50,7 @@ pub enum Place {
     Runtime,
 }
 
-impl Place {
+impl EvalPlace {
     /// Every place, in order.
     pub const ALL: [Self; 22] = [
         Self::Connection,
@@ -78,7 +78,7 @@ impl Place {
     ];
 }
 
-impl Place {
+impl EvalPlace {
     /// Of a proxy of both sides, messages name the place in its frontend.
     pub const fn in_front(self) -> Self {
         match self {
@@ -163,13 +163,13 @@ impl Places {
     }
 
     /// Whether that place is one of them.
-    pub const fn has(self, place: Place) -> bool {
+    pub const fn has(self, place: EvalPlace) -> bool {
         self.0 & (1 << place as u8) != 0
     }
 
     /// The columns.
     pub fn columns(self) -> impl Iterator<Item = bool> {
-        Place::ALL.into_iter().map(move |place| self.has(place))
+        EvalPlace::ALL.into_iter().map(move |place| self.has(place))
     }
 
     /// HAProxy's words for what a fetch of these places needs.
@@ -201,9 +201,13 @@ mod tests {
     #[test]
     fn columns_are_read_and_told() {
         let places = Places::of("Y.Y");
-        assert!(places.has(Place::Connection) && !places.has(Place::Session) && places.has(Place::FrontRequestContent));
+        assert!(
+            places.has(EvalPlace::Connection)
+                && !places.has(EvalPlace::Session)
+                && places.has(EvalPlace::FrontRequestContent)
+        );
         let shown: String = Places::RESPONSE.columns().map(|has| if has { 'Y' } else { '.' }).collect();
         assert_eq!(shown, "...........YYYYYYY.Y..");
-        assert!(Place::ALL.iter().enumerate().all(|(index, place)| *place as usize == index));
+        assert!(EvalPlace::ALL.iter().enumerate().all(|(index, place)| *place as usize == index));
     }
 }

@@ -2,7 +2,7 @@
 //! it. Must never take a byte away.
 
 use std::cell::{Cell, OnceCell};
-use wire::h1::{Limits, Parse, Scan, parse_request};
+use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 
 /// What the bytes hold.
@@ -30,7 +30,7 @@ impl Unread {
     pub fn look(&self, bytes: &[u8]) -> &Found {
         self.0.get_or_init(|| {
             let mut head = SPARE.take().unwrap_or_default();
-            match parse_request(bytes, &Limits::default(), &mut Scan::default(), &mut head) {
+            match parse_request(bytes, &HeadLimits::default(), &mut Scan::default(), &mut head) {
                 Ok(Parse::Complete { .. }) => Found::Head(head),
                 unread => {
                     keep(head);

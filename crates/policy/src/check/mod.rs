@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Check {
     /// The steps. None: a connection is all.
-    pub steps: Box<[Step]>,
+    pub steps: Box<[CheckStep]>,
     /// They speak HTTP.
     pub is_http: bool,
     /// They are rules of `option tcp-check`: what is said about them names them.
@@ -63,7 +63,7 @@ pub struct External {
 impl Check {
     /// Whether it opens its connections by steps of its own.
     pub fn connects_by_itself(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Connect(_)))
+        self.steps.iter().any(|step| matches!(step, CheckStep::Connect(_)))
     }
 }
 
@@ -113,7 +113,7 @@ pub struct AgentCheck {
 
 /// A step of a script.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum CheckStep {
     /// What is said about the next step if it fails.
     Comment(Box<str>),
     /// Opens a connection.

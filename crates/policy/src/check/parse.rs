@@ -1,7 +1,7 @@
 //! Reads the rules of `http-check` and `tcp-check`, and `option httpchk`. The sentences about what is wrong are
 //! HAProxy's. Must never look at a server.
 
-use super::{Connect, Content, Expect, FieldMatch, Payload, Port, Request, Step, TextMatch, Wanted};
+use super::{CheckStep, Connect, Content, Expect, FieldMatch, Payload, Port, Request, TextMatch, Wanted};
 use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::address::{self, AddressRules};
 use config::document::Word;
@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     match words.action().split('(').next().unwrap_or_default() {
         "comment" => comment_step(words),
         "connect" => connect(words, parsing, false),
@@ -33,11 +33,11 @@ pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<S
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn http_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+pub(crate) fn http_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     match words.action().split('(').next().unwrap_or_default() {
         "comment" => comment_step(words),
         "connect" => connect(words, parsing, true),
-        "send" => request(words, parsing, Request::default()).map(Step::Request),
+        "send" => request(words, parsing, Request::default()).map(CheckStep::Request),
         "expect" => expect(words, parsing, true),
         _ => variable(words, parsing),
     }
@@ -76,11 +76,15 @@ pub(crate) fn http_line(words: &[Word], parsing: &Parsing<'_>) -> Result<Request
 
 /// Makes a script of `http-check` rules whole: without a request it sends the one of `option httpchk`; the first request
 /// of a script takes from there what it does not say; behind the last request something is expected.
-pub(crate) fn implicit_steps(mut steps: Vec<Step>, line: Request, written: Option<WrittenRequest>) -> Vec<Step> {
-    let first = steps.iter().position(|step| matches!(step, Step::Request(_)));
+pub(crate) fn implicit_steps(
+    mut steps: Vec<CheckStep>,
+    line: Request,
+    written: Option<WrittenRequest>,
+) -> Vec<CheckStep> {
+    let first = steps.iter().position(|step| matches!(step, CheckStep::Request(_)));
     match first {
         Some(at) => {
-            if let (Step::Request(request), Some(own)) = (&mut steps[at], written) {
+            if let (CheckStep::Request(request), Some(own)) = (&mut steps[at], written) {
                 if !own.method {
                     request.method = line.method;
                 }
@@ -93,19 +97,19 @@ pub(crate) fn implicit_steps(mut steps: Vec<Step>, line: Request, written: Optio
             }
         }
         None => {
-            let connect = steps.iter().position(|step| matches!(step, Step::Connect(_)));
-            let expects = steps.iter().position(|step| matches!(step, Step::Expect(_)));
+            let connect = steps.iter().position(|step| matches!(step, CheckStep::Connect(_)));
+            let expects = steps.iter().position(|step| matches!(step, CheckStep::Expect(_)));
             let mut at = connect.map(|at| at + 1).or(expects).unwrap_or(steps.len());
             // A comment is about the rule behind it.
-            while connect.is_none() && at > 0 && matches!(steps[at - 1], Step::Comment(_)) {
+            while connect.is_none() && at > 0 && matches!(steps[at - 1], CheckStep::Comment(_)) {
                 at -= 1;
             }
-            steps.insert(at, Step::Request(line));
+            steps.insert(at, CheckStep::Request(line));
         }
     }
-    let last = steps.iter().rposition(|step| matches!(step, Step::Request(_))).unwrap_or(0);
-    if !steps[last..].iter().any(|step| matches!(step, Step::Expect(_))) {
-        steps.push(Step::Expect(Box::new(Expect::new(Wanted::Status(Box::from([200..=399]))))));
+    let last = steps.iter().rposition(|step| matches!(step, CheckStep::Request(_))).unwrap_or(0);
+    if !steps[last..].iter().any(|step| matches!(step, CheckStep::Expect(_))) {
+        steps.push(CheckStep::Expect(Box::new(Expect::new(Wanted::Status(Box::from([200..=399]))))));
     }
     steps
 }
@@ -151,17 +155,17 @@ fn version_of(word: &Word) -> Box<[u8]> {
     if later(&word.text) { Box::from(*b"HTTP/1.1") } else { bytes(word) }
 }
 
-fn comment_step(words: &mut Words<'_>) -> Result<Step, RuleError> {
+fn comment_step(words: &mut Words<'_>) -> Result<CheckStep, RuleError> {
     let word = words.expect("expects a string as argument")?;
-    Ok(Step::Comment(comment_of(word)))
+    Ok(CheckStep::Comment(comment_of(word)))
 }
 
-fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     let name = words.action().split('(').next().unwrap_or_default();
     let row = find_action(name).ok_or_else(|| RuleError::new("unknown step"))?;
     let action = (row.parse)(words, parsing)
         .map_err(|error| RuleError { message: format!("'{name}' : {}", error.message), ..error })?;
-    Ok(Step::Variable(Box::new(action)))
+    Ok(CheckStep::Variable(Box::new(action)))
 }
 
 /// The address of a connection, and the port beside it. A wildcard is the server's address.
@@ -185,7 +189,7 @@ fn address(word: &Word) -> Result<(Option<IpAddr>, Option<Port>), RuleError> {
     }
 }
 
-fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<Step, RuleError> {
+fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<CheckStep, RuleError> {
     let mut connect = Connect::default();
     // The port that is written with the address; `port` counts more, wherever it is.
     let mut beside = None;
@@ -237,7 +241,7 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
         }
     }
     connect.port = connect.port.or(beside);
-    Ok(Step::Connect(connect))
+    Ok(CheckStep::Connect(connect))
 }
 
 fn not_yet(what: &str) -> String {
@@ -267,7 +271,7 @@ fn port(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Port, RuleError>
     Ok(Port::Evaluated(Box::new(expression)))
 }
 
-fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     let name = words.action().to_owned();
     let kind = if name.contains("binary") { "binary string" } else { "string" };
     let word = words.take().ok_or_else(|| RuleError::new(format!("'{kind}' expects a {name} as argument")))?;
@@ -288,7 +292,7 @@ fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError>
         }
         comment = Some(comment_of(words.expect("'comment' expects a string as argument.")?));
     }
-    Ok(Step::Send(Payload { content, comment }))
+    Ok(CheckStep::Send(Payload { content, comment }))
 }
 
 /// Bytes written as hexadecimal digits.
@@ -371,7 +375,7 @@ struct Options {
     code: Option<Expression>,
 }
 
-fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<Step, RuleError> {
+fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<CheckStep, RuleError> {
     let mut options = Options::default();
     let mut wanted = None;
     if words.peek().is_none() {
@@ -408,7 +412,7 @@ fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result
     }
     let wanted = wanted.ok_or_else(|| RuleError::new("pattern not found"))?;
     let base = Expect::new(wanted);
-    Ok(Step::Expect(Box::new(Expect {
+    Ok(CheckStep::Expect(Box::new(Expect {
         negated: options.negated,
         at_least: options.at_least,
         comment: options.comment,

@@ -11,7 +11,7 @@ use config::diagnostic::Form;
 use config::spec::{AddressSpec, BalanceSpec, HashKey, HostSpec, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
 use config::text;
 use expression::Expression;
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Compiler<'_> {
     /// The expression of `balance hash`.
     fn hash_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Expression> {
         let BalanceSpec::Hash(text) = &written.balance else { return None };
-        let place = Place::ServerChoice;
+        let place = EvalPlace::ServerChoice;
         let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
         let named = format!("{kind} '{}' [{}]: ", written.name.value, self.place(written.name.span));
         match Expression::parse_all(&text.value, place, &self.names(spec, Some(index))) {

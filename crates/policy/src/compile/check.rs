@@ -4,7 +4,7 @@
 use super::Compiler;
 use super::names::SpecNames;
 use super::rules::owner;
-use crate::check::{self, AgentCheck, Check, External, Port, ServerCheck, Step};
+use crate::check::{self, AgentCheck, Check, CheckStep, External, Port, ServerCheck};
 use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use config::diagnostic::{Diagnostic, Form};
@@ -13,7 +13,7 @@ use config::spec::{
     ServerSpec, Spec,
 };
 use config::text;
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use live::Observed;
 use live::health::Pace;
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads one rule.
-type ReadRule = fn(&mut Words<'_>, &Parsing<'_>) -> Result<Step, RuleError>;
+type ReadRule = fn(&mut Words<'_>, &Parsing<'_>) -> Result<CheckStep, RuleError>;
 
 impl Compiler<'_> {
     /// What the servers of a backend are checked with.
@@ -138,7 +138,7 @@ impl Compiler<'_> {
     /// Reads the request of `option httpchk`.
     fn request_line(&mut self, line: &RuleLineSpec, written: &ProxySpec, names: &SpecNames<'_>) -> check::Request {
         names.begin(line);
-        let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
+        let parsing = Parsing { names, place: EvalPlace::Check, set: 0, proxy: written, warnings: RefCell::default() };
         check::http_line(&line.words, &parsing).unwrap_or_else(|RuleError { message, hint, span, .. }| {
             let message = format!("'option httpchk' : {message}.");
             self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
@@ -152,13 +152,14 @@ impl Compiler<'_> {
         written: &ProxySpec,
         names: &SpecNames<'_>,
         (kind, read, unjudged): (&str, ReadRule, usize),
-    ) -> Vec<Step> {
-        let mut steps: Vec<Step> = Vec::new();
+    ) -> Vec<CheckStep> {
+        let mut steps: Vec<CheckStep> = Vec::new();
         let mut broken = false;
         for (at, line) in lines.iter().enumerate() {
             names.begin(line);
             let mut words = Words::new(&line.words);
-            let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
+            let parsing =
+                Parsing { names, place: EvalPlace::Check, set: 0, proxy: written, warnings: RefCell::default() };
             let what = format!("'{kind} {}'", words.action());
             // Behind a step that is wrong, the order of others proves nothing.
             match read(&mut words, &parsing)
@@ -228,8 +229,8 @@ impl Compiler<'_> {
             ServerAddress::Inet { .. } => false,
             _ => true,
         };
-        let connects = |step: &Step| match step {
-            Step::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
+        let connects = |step: &CheckStep| match step {
+            CheckStep::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
             _ => None,
         };
         let used = script.as_deref().unwrap_or(proxy.1);
@@ -378,25 +379,26 @@ impl Compiler<'_> {
 
 /// Steps come in an order that makes sense: where connections are opened by steps, the first thing is to open one.
 /// `in_pairs`: what is asked and what is expected has to alternate as well.
-fn in_order(before: &[Step], step: Step, kind: &str, in_pairs: bool) -> Result<Step, RuleError> {
-    let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
+fn in_order(before: &[CheckStep], step: CheckStep, kind: &str, in_pairs: bool) -> Result<CheckStep, RuleError> {
+    let acts = |step: &&CheckStep| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_));
     let first = before.iter().find(acts);
-    let opens = matches!(first, Some(Step::Connect(_)));
-    if matches!(step, Step::Connect(_)) && first.is_some() && !opens {
+    let opens = matches!(first, Some(CheckStep::Connect(_)));
+    if matches!(step, CheckStep::Connect(_)) && first.is_some() && !opens {
         return Err(RuleError::new(
             "first step MUST also be a 'connect', optionally preceded by a 'set-var', an 'unset-var' or a 'comment', \
              when there is a 'connect' step in the tcp-check ruleset",
         ));
     }
     let lacks = match (before.iter().rev().find(acts), &step) {
-        (Some(Step::Request(_) | Step::Expect(_)), Step::Request(_)) => ("send", "connect"),
-        (Some(Step::Connect(_)), Step::Expect(_)) => ("expect", "send"),
-        (Some(Step::Connect(_) | Step::Request(_)), Step::Connect(_)) => ("connect", "expect"),
+        (Some(CheckStep::Request(_) | CheckStep::Expect(_)), CheckStep::Request(_)) => ("send", "connect"),
+        (Some(CheckStep::Connect(_)), CheckStep::Expect(_)) => ("expect", "send"),
+        (Some(CheckStep::Connect(_) | CheckStep::Request(_)), CheckStep::Connect(_)) => ("connect", "expect"),
         _ => return Ok(step),
     };
     if kind == "http-check" && in_pairs {
         // HAProxy counts what is sent over a connection together with that.
-        let pairs = before.windows(2).filter(|pair| matches!(pair, [Step::Connect(_), Step::Request(_)])).count();
+        let pairs =
+            before.windows(2).filter(|pair| matches!(pair, [CheckStep::Connect(_), CheckStep::Request(_)])).count();
         let ((wanted, missing), at) = (lacks, before.len() + 1 - pairs);
         let message = format!("unable to add http-check {wanted} rule at step {at} (missing {missing} rule).");
         return Err(RuleError::new(message));

@@ -14,7 +14,7 @@ use config::spec::{
 };
 use expression::Expression;
 use expression::log_format::{LogFormat, Purpose};
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -131,9 +131,9 @@ impl Compiler<'_> {
         names: &SpecNames<'_>,
         head: &str,
     ) -> Option<Expression> {
-        let read = Expression::parse_all(&text.value, Place::ServerSource, names);
+        let read = Expression::parse_all(&text.value, EvalPlace::ServerSource, names);
         let (why, hint) = match read.map_err(|error| (error.message, error.hint)) {
-            Ok(expression) => match expression.fetch().refusal(Place::ServerSource) {
+            Ok(expression) => match expression.fetch().refusal(EvalPlace::ServerSource) {
                 None => return Some(expression),
                 Some(_) => {
                     let (text, needs) = (&text.value, expression.fetch().wanted());
@@ -211,7 +211,7 @@ impl Compiler<'_> {
     fn header(&mut self, written: &ProxyHeaderSpec, names: &SpecNames<'_>, head: &str) -> Option<ProxyHeader> {
         let mut fields = Vec::new();
         for field in &written.fields {
-            match LogFormat::for_rule(&field.format.value, Purpose::Text, Place::ServerSource, names) {
+            match LogFormat::for_rule(&field.format.value, Purpose::Text, EvalPlace::ServerSource, names) {
                 Ok(format) => {
                     let text = field.format.value.as_str().into();
                     fields.push(ProxyField { kind: field.kind, text, format });

@@ -6,7 +6,7 @@ use crate::rule::{Parsing, Reply, RuleError, Words, error_answer};
 use config::diagnostic::Form;
 use config::keyword::rule::HTTP_REQUEST;
 use config::spec::{ErrorAnswerSpec, ProxySpec, Spec};
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Compiler<'_> {
         let mut words = Words::all(&line.words);
         let parsing = Parsing {
             names: &names,
-            place: Place::Log,
+            place: EvalPlace::Log,
             set: HTTP_REQUEST,
             proxy: written,
             warnings: RefCell::default(),

@@ -10,12 +10,12 @@ use config::suggest::nearest;
 use config::text::to_bytes;
 use expression::log_format::{LogFormat, Purpose};
 use expression::pattern::Regex;
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Where the rules of an application run: behind those of a backend.
-const PLACE: Place = Place::BackRequestHead;
+const PLACE: EvalPlace = EvalPlace::BackRequestHead;
 
 impl Compiler<'_> {
     /// Where the applications' standard error goes; and what is wrong with those that no backend uses.

@@ -9,7 +9,7 @@ use config::spec::{
     BandwidthSpec, CompressionDirection, CompressionSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec,
     SharedLimitSpec, Spec,
 };
-use expression::sample::{Place, cast};
+use expression::sample::{EvalPlace, cast};
 use expression::{Expression, Names};
 use live::table::sample_type;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Compiler<'_> {
         let first = shared.key.words.first().map_or(shared.key.span, |word| word.span);
         let read = Expression::parse_all(
             &expression_text(&shared.key.words, names.vocabulary()),
-            Place::FrontRequestContent,
+            EvalPlace::FrontRequestContent,
             &names,
         );
         let name = shared.table.as_ref().map_or(own, |table| &table.value);
@@ -239,7 +239,7 @@ mod tests {
             let loaded =
                 config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
             let mut found = loaded.diagnostics.clone();
-            let limits = crate::Limits::default();
+            let limits = crate::SystemLimits::default();
             crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
             let alerts: Vec<_> = found.iter().filter(|found| found.is_alert()).map(|found| &found.message).collect();
             match alerts.as_slice() {

@@ -5,7 +5,7 @@ use super::rules::owner;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{ForwardedExpressionSpec, ForwardedPart, Mode, ProxyKind, ProxySpec, Spec};
 use expression::Expression;
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 
 impl Compiler<'_> {
     /// A proxy's, as far as it has servers that the field goes to.
@@ -34,9 +34,9 @@ impl Compiler<'_> {
         let word = line.words.first()?;
         let file = self.shared.files.get(line.span.file as usize).map_or("", |name| name);
         let (what, text) = (format!("{} [{file}:{}]", owner(written), line.span.line), &word.text);
-        match Expression::parse_all(text, Place::BackRequestHead, &names) {
+        match Expression::parse_all(text, EvalPlace::BackRequestHead, &names) {
             Ok(expression) => {
-                if let Some(why) = expression.fetch().refusal(Place::BackRequestHead) {
+                if let Some(why) = expression.fetch().refusal(EvalPlace::BackRequestHead) {
                     let message = format!("{what}: in 'option forwarded' sample expression '{text}' : {why}.");
                     self.warn(Diagnostic::warning(word.span, message).with_form(Form::Bare));
                 }

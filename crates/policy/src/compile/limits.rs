@@ -7,7 +7,7 @@ use config::spec::{GlobalSpec, Spec};
 
 /// What the system and the command line allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SystemLimits {
     /// Descriptors that the process may have: the larger of the soft and the hard limit.
     pub descriptors: u64,
     /// Processors that it may use: the default of `nbthread`.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub memory: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for SystemLimits {
     fn default() -> Self {
         Self { descriptors: 1024, processors: 1, maxconn: None, memory: None }
     }
@@ -48,7 +48,7 @@ pub(super) struct WorkedOut {
     pub(super) descriptors: u64,
 }
 
-impl Limits {
+impl SystemLimits {
     pub(super) fn threads(&self, global: &GlobalSpec) -> u32 {
         global.nbthread.unwrap_or(self.processors).max(1)
     }
@@ -129,7 +129,7 @@ mod tests {
             let mut front = frontend("f");
             front.binds = vec![bind(); sockets];
             front.options.splice.auto = splices;
-            let limits = Limits { descriptors, processors: threads, ..Limits::default() };
+            let limits = SystemLimits { descriptors, processors: threads, ..SystemLimits::default() };
             let found = limits.work_out(&spec(vec![front]));
             assert_eq!((found.maxconn, found.descriptors), (maxconn, needed), "of {descriptors} descriptors");
             assert!(found.is_automatic);
@@ -140,10 +140,10 @@ mod tests {
     fn what_is_written_counts_and_the_command_line_counts_more() {
         let mut written = spec(vec![frontend("f")]);
         written.global.maxconn = Some(3_000);
-        let limits = Limits { descriptors: 512, ..Limits::default() };
+        let limits = SystemLimits { descriptors: 512, ..SystemLimits::default() };
         assert_eq!(limits.work_out(&written).maxconn, 3_000);
         assert_eq!(limits.work_out(&written).descriptors, 6_014);
-        let limits = Limits { maxconn: Some(4_000), ..limits };
+        let limits = SystemLimits { maxconn: Some(4_000), ..limits };
         assert_eq!(limits.work_out(&written).maxconn, 4_000);
         assert_eq!(limits.work_out(&written).descriptors, 8_014);
     }
@@ -152,19 +152,19 @@ mod tests {
     fn zero_means_automatic() {
         let mut written = spec(vec![frontend("f")]);
         written.global.maxconn = Some(0);
-        assert!(Limits::default().work_out(&written).is_automatic);
+        assert!(SystemLimits::default().work_out(&written).is_automatic);
     }
 
     #[test]
     fn fd_hard_limit_only_lowers() {
         let mut written = spec(vec![frontend("f")]);
         written.global.fd_hard_limit = Some(600);
-        let limits = Limits { descriptors: 2_048, ..Limits::default() };
+        let limits = SystemLimits { descriptors: 2_048, ..SystemLimits::default() };
         assert_eq!(limits.work_out(&written).maxconn, (600 - 14) / 2);
         written.global.fd_hard_limit = Some(1_000_000);
         assert_eq!(limits.work_out(&written).maxconn, (2_048 - 14) / 2);
         written.global.fd_hard_limit = None;
-        let limits = Limits { descriptors: u64::MAX, ..Limits::default() };
+        let limits = SystemLimits { descriptors: u64::MAX, ..SystemLimits::default() };
         assert_eq!(limits.work_out(&written).maxconn, (1_048_576 - 14) / 2);
     }
 
@@ -174,11 +174,11 @@ mod tests {
             [(16, 450), (32, 910), (64, 1_800), (100, 2_800), (128, 3_600), (200, 5_600), (256, 7_200), (300, 8_500)];
         let mut written = spec(vec![frontend("f")]);
         for (memory, maxconn) in rows {
-            let limits = Limits { descriptors: 20_000, memory: Some(memory), ..Limits::default() };
+            let limits = SystemLimits { descriptors: 20_000, memory: Some(memory), ..SystemLimits::default() };
             assert_eq!(limits.work_out(&written).maxconn, maxconn, "-m {memory}");
         }
         written.global.tune.bufsize = Some(32_768);
-        let limits = Limits { descriptors: 20_000, memory: Some(256), ..Limits::default() };
+        let limits = SystemLimits { descriptors: 20_000, memory: Some(256), ..SystemLimits::default() };
         assert_eq!(limits.work_out(&written).maxconn, 3_800);
     }
 }

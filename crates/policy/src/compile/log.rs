@@ -14,7 +14,7 @@ use config::spec::{
 };
 use expression::Conversion;
 use expression::log_format::{LogFormat, Purpose};
-use expression::sample::{Place, Type};
+use expression::sample::{EvalPlace, Type};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ impl Compiler<'_> {
     /// The converters of `balance log-hash`.
     pub(super) fn log_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Conversion> {
         let BalanceSpec::LogHash(converters) = &written.balance else { return None };
-        match Conversion::parse(&converters.value, Type::Str, Place::Log, &self.names(spec, Some(index))) {
+        match Conversion::parse(&converters.value, Type::Str, EvalPlace::Log, &self.names(spec, Some(index))) {
             Ok(conversion) => Some(conversion),
             Err(error) => {
                 let message = format!(
@@ -313,8 +313,8 @@ impl Compiler<'_> {
     pub(super) fn unique_id(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<UniqueId> {
         let text = written.log_lines.unique_id.as_ref()?;
         let place = match written.kind {
-            ProxyKind::Backend | ProxyKind::Listen => Place::BackRequestHead,
-            ProxyKind::Frontend => Place::FrontRequestHead,
+            ProxyKind::Backend | ProxyKind::Listen => EvalPlace::BackRequestHead,
+            ProxyKind::Frontend => EvalPlace::FrontRequestHead,
         };
         let names = &self.names(spec, Some(index));
         match LogFormat::for_rule(&text.value, Purpose::Identifier, place, names) {

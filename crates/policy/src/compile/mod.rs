@@ -41,7 +41,7 @@ mod variables;
 
 pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
 pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_servers};
-pub use limits::Limits;
+pub use limits::SystemLimits;
 use names::SpecNames;
 
 use crate::program::{Global, GlobalCompression, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, Userlist};
@@ -175,7 +175,7 @@ impl Probes for Nothing {
 pub fn compile(
     spec: &Spec,
     resolver: &mut dyn Resolver,
-    limits: &Limits,
+    limits: &SystemLimits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
     let refused = defaults::diagnose(spec, resolver, out);
@@ -435,7 +435,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn global(&mut self, spec: &Spec, limits: &Limits) -> Global {
+    fn global(&mut self, spec: &Spec, limits: &SystemLimits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
         let worked_out = limits.work_out(spec);

@@ -77,7 +77,7 @@ pub(super) struct Sinks {
     /// Descriptors.
     pub(super) descriptors: BTreeSet<i32>,
     /// Those that do not exist, and where they are named.
-    pub(super) missing: Vec<(pattern::Place, String)>,
+    pub(super) missing: Vec<(pattern::ListLine, String)>,
 }
 
 /// Proxies and servers that lines of the configuration name.
@@ -255,10 +255,10 @@ impl Names for SpecNames<'_> {
         Rc::clone(&self.shared.keys)
     }
 
-    fn line(&self) -> pattern::Place {
-        let Some(span) = *self.line.borrow() else { return pattern::Place { late: true, ..Default::default() } };
+    fn line(&self) -> pattern::ListLine {
+        let Some(span) = *self.line.borrow() else { return pattern::ListLine { late: true, ..Default::default() } };
         let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
-        pattern::Place { late: false, file: span.file, line: span.line, name }
+        pattern::ListLine { late: false, file: span.file, line: span.line, name }
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
         let options = config::LoadOptions { local_peer: "me".into(), ..config::LoadOptions::default() };
         let loaded = config::load(&[file], config::environment::Environment::new(), &options);
         let mut found = loaded.diagnostics.clone();
-        let limits = crate::Limits::default();
+        let limits = crate::SystemLimits::default();
         let program = crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
         (program, found.into_iter().map(|found| found.message).collect())
     }

@@ -20,7 +20,7 @@ use config::suggest::nearest;
 use expression::Names;
 use expression::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, parse_condition};
 use expression::log_format::{LogFormat, Purpose};
-use expression::sample::{Place, RulePlace};
+use expression::sample::{EvalPlace, RulePlace};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -299,14 +299,14 @@ impl Compiler<'_> {
             return;
         }
         let waits = written.rules.request_inspect_delay.is_some_and(|delay| delay > 0);
-        let of_content = key.fetch().refusal(Place::Session).is_some();
+        let of_content = key.fetch().refusal(EvalPlace::Session).is_some();
         let told = if of_content && !waits {
             "explicitly depending on request contents without any 'tcp-request inspect-delay' setting. This means that this \
              rule will randomly find its contents. This can be fixed by setting the tcp-request inspect-delay."
         } else if !of_content
             && matches!(action, Action::Track(_))
             && written.mode == Mode::Http
-            && condition.is_none_or(|condition| condition.misfit(Place::Session, Place::Session, "").is_none())
+            && condition.is_none_or(|condition| condition.misfit(EvalPlace::Session, EvalPlace::Session, "").is_none())
         {
             "not depending on request contents for an HTTP frontend should be executed at the session level, using a \
              'tcp-request session' rule (mandatory to track invalid HTTP requests)."
@@ -419,7 +419,7 @@ impl Compiler<'_> {
             self.warn_of_misfit(
                 condition.as_ref(),
                 &line.words,
-                (Place::BackRequestContent, Place::BackRequestContent),
+                (EvalPlace::BackRequestContent, EvalPlace::BackRequestContent),
                 "",
                 written,
             );
@@ -450,11 +450,11 @@ impl Compiler<'_> {
         let (target, rest) = line.words.split_first()?;
         let what = "error detected while parsing switching rule";
         let condition = self.bare_condition(line, rest, reach, names, what)?;
-        self.warn_of_misfit(Some(&condition), rest, (Place::ServerChoice, Place::ServerChoice), "", written);
+        self.warn_of_misfit(Some(&condition), rest, (EvalPlace::ServerChoice, EvalPlace::ServerChoice), "", written);
         let name = &target.text;
         if name.contains('%') {
             names.begin_late();
-            return match LogFormat::for_rule(name, Purpose::Text, Place::ServerChoice, names) {
+            return match LogFormat::for_rule(name, Purpose::Text, EvalPlace::ServerChoice, names) {
                 Ok(format) => Some(ServerRule { condition, target: ServerTarget::Named(format) }),
                 Err(error) => {
                     let message = format!("use-server rule failed to parse log-format '{name}' : {error}.");
@@ -478,7 +478,7 @@ impl Compiler<'_> {
         &mut self,
         condition: Option<&Condition>,
         words: &[Word],
-        (place, told): (Place, Place),
+        (place, told): (EvalPlace, EvalPlace),
         set: &str,
         written: &ProxySpec,
     ) {
@@ -515,10 +515,10 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), rest, (Place::Switching, Place::Switching), "", written);
+        self.warn_of_misfit(condition.as_ref(), rest, (EvalPlace::Switching, EvalPlace::Switching), "", written);
         if target.text.contains('%') {
             names.begin_late();
-            let format = LogFormat::for_rule(&target.text, Purpose::Text, Place::Switching, names);
+            let format = LogFormat::for_rule(&target.text, Purpose::Text, EvalPlace::Switching, names);
             let format = match format {
                 Ok(format) => format,
                 Err(error) => {

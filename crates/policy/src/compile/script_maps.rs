@@ -4,7 +4,7 @@ use super::Compiler;
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::Spec;
 use expression::Conversion;
-use expression::sample::{Place, Type};
+use expression::sample::{EvalPlace, Type};
 
 impl Compiler<'_> {
     /// The maps of the registry, in their order.
@@ -13,7 +13,7 @@ impl Compiler<'_> {
         let mut made = Vec::with_capacity(texts.len());
         for text in &texts {
             let names = self.names(spec, None);
-            match Conversion::parse(text, Type::Str, Place::FrontRequestHead, &names) {
+            match Conversion::parse(text, Type::Str, EvalPlace::FrontRequestHead, &names) {
                 Ok(conversion) => made.push(conversion),
                 Err(error) => {
                     self.failed = true;

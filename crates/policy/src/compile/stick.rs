@@ -7,7 +7,7 @@ use config::diagnostic::Form;
 use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::spec::{DataKind, ProxySpec, RuleLineSpec};
 use expression::Expression;
-use expression::sample::{Place, cast};
+use expression::sample::{EvalPlace, cast};
 use live::table::StickTable;
 use live::table::sample_type;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ impl Compiler<'_> {
             _ => (false, true),
         };
         names.begin(line);
-        let place = if on_response { Place::StickStore } else { Place::ServerChoice };
+        let place = if on_response { EvalPlace::StickStore } else { EvalPlace::ServerChoice };
         let set = if on_response { HTTP_RESPONSE } else { HTTP_REQUEST };
         let parsing = Parsing { names, place, set, proxy: written, warnings: RefCell::default() };
         let key = match stick_key(&parsing, &mut words) {

@@ -161,7 +161,7 @@ impl Resolver for Names {
 
 fn build(spec: &Spec) -> (Option<Program>, Vec<Diagnostic>) {
     let mut out = Vec::new();
-    let program = compile(spec, &mut Names, &Limits { descriptors: 2_000, ..Limits::default() }, &mut out);
+    let program = compile(spec, &mut Names, &SystemLimits { descriptors: 2_000, ..SystemLimits::default() }, &mut out);
     (program, out)
 }
 
@@ -257,7 +257,7 @@ fn an_error_that_was_reported_before_is_not_repeated() {
     let mut front = frontend("f");
     front.default_backend = Some(at("missing".to_owned(), 9));
     let mut out = vec![Diagnostic::alert(span(9), "known")];
-    assert!(compile(&spec(vec![front]), &mut Names, &Limits::default(), &mut out).is_none());
+    assert!(compile(&spec(vec![front]), &mut Names, &SystemLimits::default(), &mut out).is_none());
     assert_eq!(out.len(), 1);
 }
 

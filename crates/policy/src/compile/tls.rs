@@ -29,7 +29,7 @@ use expression::Expression;
 use std::io;
 use std::sync::Arc;
 use tls::client;
-use tls::limits::Limits;
+use tls::limits::RecordLimits;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
 
@@ -41,10 +41,10 @@ pub(super) const SYSTEM_ROOTS: [&str; 3] =
 const GENERATED: usize = 1_000;
 
 /// Bounds of connections.
-fn limits(global: &GlobalTlsSpec) -> Limits {
+fn limits(global: &GlobalTlsSpec) -> RecordLimits {
     let number = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
-    Limits {
-        key_updates: global.key_updates.map_or(Limits::default().key_updates, number),
+    RecordLimits {
+        key_updates: global.key_updates.map_or(RecordLimits::default().key_updates, number),
         record: number(global.record_limit),
         compresses: !global.without_compression,
     }

@@ -9,7 +9,7 @@ use bumpalo::Bump;
 use config::diagnostic::Form;
 use config::spec::{SetVariableSpec, Spec};
 use expression::Names as _;
-use expression::sample::{Context, Meter, Place, Probes};
+use expression::sample::{Context, EvalPlace, Meter, Probes};
 use expression::variable::{Scope, Store, Stored, Variable, Variables};
 use std::sync::RwLock;
 
@@ -63,7 +63,7 @@ impl Compiler<'_> {
         } else {
             expression_text(&line.value, names.vocabulary())
         };
-        match Assigned::parse(&variable, &text, line.is_format, Place::Configuration, &names) {
+        match Assigned::parse(&variable, &text, line.is_format, EvalPlace::Configuration, &names) {
             Ok(source) => Some((variable, source)),
             Err((message, hint)) => {
                 let span = line.value.first().map_or(line.name.span, |word| word.span);

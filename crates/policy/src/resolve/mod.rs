@@ -5,7 +5,7 @@ mod addresses;
 mod services;
 
 pub use addresses::Addresses;
-pub use services::{Move, Place, Services};
+pub use services::{Move, Services, SrvTarget};
 
 use crate::program::Hold;
 use base::moment::Moment;

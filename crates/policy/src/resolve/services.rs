@@ -11,7 +11,7 @@ const MOST: usize = 1_024;
 /// A host that offers the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
-    place: Place,
+    place: SrvTarget,
     weight: u32,
     /// Its address, where that came along.
     ip: Option<IpAddr>,
@@ -20,7 +20,7 @@ struct Known {
 
 /// What a server stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SrvTarget {
     /// The host.
     pub host: Name,
     /// Its port.
@@ -37,7 +37,7 @@ pub enum Move {
     /// What it stood for is gone.
     Leave(usize),
     /// It stands for this from now on.
-    Join(usize, Place, u32, Option<IpAddr>),
+    Join(usize, SrvTarget, u32, Option<IpAddr>),
     /// It stays what it was; that may have another weight and another address by now.
     Stay(usize, u32, Option<IpAddr>),
 }
@@ -56,7 +56,7 @@ impl Services {
                 continue;
             }
             let ip = additional.iter().find(|one| one.host == service.target).map(|one| one.ip);
-            let place = Place { host: service.target.clone(), port: service.port };
+            let place = SrvTarget { host: service.target.clone(), port: service.port };
             let known = Known { place, weight: weight(service.weight), ip, seen: now };
             let has_room = self.0.len() < MOST;
             match self.0.iter_mut().find(|other| other.place == known.place) {
@@ -75,10 +75,10 @@ impl Services {
 
     /// What becomes of the servers of a backend, by what each stands for now. Those that leave come first: others may take
     /// their places.
-    pub fn assign(&self, standing: &[Option<Place>]) -> Vec<Move> {
+    pub fn assign(&self, standing: &[Option<SrvTarget>]) -> Vec<Move> {
         let mut moves = Vec::new();
-        let is_known = |place: &Place| self.0.iter().any(|known| known.place == *place);
-        let leaves = |place: &&Option<Place>| place.as_ref().is_some_and(|place| !is_known(place));
+        let is_known = |place: &SrvTarget| self.0.iter().any(|known| known.place == *place);
+        let leaves = |place: &&Option<SrvTarget>| place.as_ref().is_some_and(|place| !is_known(place));
         for (server, _) in standing.iter().enumerate().filter(|(_, place)| leaves(place)) {
             moves.push(Move::Leave(server));
         }
@@ -109,8 +109,8 @@ mod tests {
         Service { priority: 1, weight, port, target: name(target) }
     }
 
-    fn at(text: &str, port: u16) -> Place {
-        Place { host: name(text), port }
+    fn at(text: &str, port: u16) -> SrvTarget {
+        SrvTarget { host: name(text), port }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a variable gets outside of rules: in the `global` section, by the runtime API. Must never choose the variable.
 
 use expression::log_format::{LogFormat, Purpose};
-use expression::sample::{Context, Place, Value};
+use expression::sample::{Context, EvalPlace, Value};
 use expression::variable::Variable;
 use expression::{Expression, Names};
 
@@ -22,7 +22,7 @@ impl Assigned {
         variable: &Variable,
         text: &str,
         is_format: bool,
-        place: Place,
+        place: EvalPlace,
         names: &dyn Names,
     ) -> Result<Self, (String, Option<String>)> {
         if is_format {

@@ -6,7 +6,7 @@ use config::keyword::rule::{RULE_SETS, RuleSets};
 use config::span::Span;
 use config::spec::{Mode, ProxySpec};
 use expression::log_format::{LogFormat, Purpose};
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use expression::vocabulary::Vocabulary;
 use expression::{Expression, Names};
 use live::table::StickTable;
@@ -138,7 +138,7 @@ pub struct Parsing<'a> {
     /// What names stand for.
     pub names: &'a dyn RuleNames,
     /// Where the rule stands.
-    pub place: Place,
+    pub place: EvalPlace,
     /// The set that it is one of.
     pub set: RuleSets,
     /// The proxy that it stands in.
@@ -150,7 +150,7 @@ pub struct Parsing<'a> {
 impl Parsing<'_> {
     /// Whether the rule looks at requests.
     pub fn is_request(&self) -> bool {
-        (self.place as u8) < Place::BackResponseContent as u8
+        (self.place as u8) < EvalPlace::BackResponseContent as u8
     }
 
     /// Reads the expression that begins at the next word. Converters may stand in words of their own.
@@ -230,7 +230,7 @@ impl Parsing<'_> {
     pub fn format_of(&self, text: &str, purpose: Purpose, word: &Word) -> Result<LogFormat, RuleError> {
         let format = match self.place {
             // No rule: an answer to errors on the way of either message.
-            Place::Log => LogFormat::for_error(text, purpose, self.names),
+            EvalPlace::Log => LogFormat::for_error(text, purpose, self.names),
             place => LogFormat::for_rule(text, purpose, place, self.names),
         };
         let format = format.map_err(|error| RuleError {

@@ -7,7 +7,7 @@ use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
 use expression::record::Timings;
 use expression::sample::{
-    Bytes, Context, Counted, Direction, Meter, OwnLimits, Place, Probes, SessionFacts, StreamFacts, Transaction,
+    Bytes, Context, Counted, Direction, EvalPlace, Meter, OwnLimits, Probes, SessionFacts, StreamFacts, Transaction,
     Transport, Value,
 };
 use expression::variable::Variables;
@@ -170,8 +170,8 @@ impl Scene {
     pub(crate) fn eval(&self, text: &str) -> String {
         let name = text.split(['(', ',']).next().unwrap_or_default();
         let row = TABLES.fetches.find(name);
-        let place = row.and_then(|row| Place::ALL.into_iter().find(|place| row.places.has(*place)));
-        match Expression::parse_all(text, place.unwrap_or(Place::FrontRequestHead), &FewNames) {
+        let place = row.and_then(|row| EvalPlace::ALL.into_iter().find(|place| row.places.has(*place)));
+        match Expression::parse_all(text, place.unwrap_or(EvalPlace::FrontRequestHead), &FewNames) {
             Ok(expression) => self.with(|context| match expression.evaluate(context) {
                 Some(value) => String::from_utf8_lossy(context.as_text(value).unwrap_or(b"<no text>")).into_owned(),
                 None => "<none>".to_owned(),

@@ -8,7 +8,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
 use weir_tls::certificate::Certificate;
-use weir_tls::limits::Limits;
+use weir_tls::limits::RecordLimits;
 use weir_tls::ocsp::{Answer, CertId, Status};
 use weir_tls::provider::{Algorithms, Signatures, Version, ciphers};
 use weir_tls::server::Settings;
@@ -217,7 +217,7 @@ fn certificates_are_made_for_unknown_names() {
 }
 
 /// Two ends that speak TLS 1.3, the far one with these limits.
-fn open(limits: Limits) -> (End, End) {
+fn open(limits: RecordLimits) -> (End, End) {
     let settings = Settings { limits, ..Settings::default() };
     let server = server(&[Authority::new().certificate(&["a.example"])], settings, false);
     let (near, far) = shake(&server, &Client::new(client::Settings::default()).unwrap(), name("a.example"), 100_000);
@@ -228,7 +228,7 @@ fn open(limits: Limits) -> (End, End) {
 #[test]
 fn records_are_no_larger_than_allowed() {
     for (record, expected) in [(0, 16_384), (1_000, 1_000), (1, 64), (u16::MAX, 16_384)] {
-        let (_, mut far) = open(Limits { record, ..Limits::default() });
+        let (_, mut far) = open(RecordLimits { record, ..RecordLimits::default() });
         let sent = far.connection.send([&[7; 20_000], &[]], usize::MAX, &mut far.out).unwrap();
         assert_eq!(sent, expected, "{record}");
     }
@@ -236,7 +236,7 @@ fn records_are_no_larger_than_allowed() {
 
 #[test]
 fn what_is_sent_in_small_records_arrives() {
-    let (mut near, mut far) = open(Limits { record: 100, ..Limits::default() });
+    let (mut near, mut far) = open(RecordLimits { record: 100, ..RecordLimits::default() });
     far.send(&[7; 5_000]);
     carry(&mut far, &mut near, 1_000);
     assert_eq!(near.receive().map(|(bytes, _)| bytes.len()), Ok(5_000));

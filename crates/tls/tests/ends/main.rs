@@ -13,7 +13,7 @@ use pair::{Authority, End, carry, name, server, server_with, shake};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use weir_tls::capture::List;
 use weir_tls::certificate::{Certificate, Kind};
-use weir_tls::limits::Limits;
+use weir_tls::limits::RecordLimits;
 use weir_tls::provider::{Algorithms, Version, ciphers, ciphersuites};
 use weir_tls::server::{Settings, Verify};
 use weir_tls::verify::{Authorities, ClientTerms};
@@ -308,7 +308,7 @@ fn certificates_are_compressed_where_both_sides_take_that() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let certificate = Authority::new().certificate(&names);
     let length = certificate.der().len();
-    let limits = |compresses| Limits { compresses, ..Limits::default() };
+    let limits = |compresses| RecordLimits { compresses, ..RecordLimits::default() };
     for (near, far) in [(true, true), (true, false), (false, true), (false, false)] {
         let server =
             server(&[Arc::clone(&certificate)], Settings { limits: limits(far), ..Settings::default() }, false);

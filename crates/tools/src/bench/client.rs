@@ -4,7 +4,7 @@ use super::child::{Output, Started, Stop, interrupted};
 use super::scenario::Scenario;
 use super::scenario::quantity::{RampUp, Rate};
 use super::scenario::template::{Values, fill};
-use super::steps::Step;
+use super::steps::BenchStep;
 use crate::load::record::{Counts, Record};
 use base::ProcessorSet;
 use rt::clock::Point;
@@ -56,7 +56,7 @@ pub struct Offered {
 impl Offered {
     /// What a step offers, where `full` is the first proxy's full speed.
     #[must_use]
-    pub fn of(scenario: &Scenario, step: &Step, full: f64) -> Self {
+    pub fn of(scenario: &Scenario, step: &BenchStep, full: f64) -> Self {
         let find = |rate: Option<Rate>| {
             rate.map(|rate| match rate {
                 Rate::Absolute(rate) => rate,
@@ -74,7 +74,7 @@ impl Offered {
 /// A placeholder that stands for nothing.
 pub fn command(
     scenario: &Scenario,
-    step: &Step,
+    step: &BenchStep,
     offered: &Offered,
     port: u16,
     duration: Duration,

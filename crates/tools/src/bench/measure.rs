@@ -8,7 +8,7 @@ use super::results::{Memory, Round, ThreadTime};
 use super::scenario::{Proxy, Scenario};
 use super::seats::Places;
 use super::stage::{self, Origins, Stage};
-use super::steps::Step;
+use super::steps::BenchStep;
 use super::{flame, syscalls};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct Course<'a> {
     /// Who runs on which processors.
     pub places: Places,
     /// The combination.
-    pub step: Step,
+    pub step: BenchStep,
     /// The rates that it offers.
     pub offered: Offered,
     /// The proxy; `None` is the direct way.

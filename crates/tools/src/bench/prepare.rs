@@ -7,7 +7,7 @@ use super::programs;
 use super::scenario::template::fill;
 use super::scenario::{self, Proxy, Source, shipped};
 use super::stage::{self, Stage};
-use super::steps::{self, Step};
+use super::steps::{self, BenchStep};
 use crate::Outcome;
 use std::fs::File;
 use std::io::Read;
@@ -26,7 +26,7 @@ pub struct Prepared {
     /// The scenario, changed.
     pub source: Source,
     /// Its combinations.
-    pub steps: Vec<Step>,
+    pub steps: Vec<BenchStep>,
     /// How often.
     pub rounds: u32,
     /// How long a round is.
@@ -143,7 +143,7 @@ fn lacking(program: &str, needs: &[String]) -> Option<String> {
 ///
 /// # Errors
 /// One line, or an interruption.
-pub fn version(proxy: &Proxy, step: &Step, stage: &Stage) -> Result<String, Stop> {
+pub fn version(proxy: &Proxy, step: &BenchStep, stage: &Stage) -> Result<String, Stop> {
     if proxy.version.is_empty() {
         return Ok(String::new());
     }

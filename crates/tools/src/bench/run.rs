@@ -13,7 +13,7 @@ use super::scenario::Proxy;
 use super::scenario::quantity::Rate;
 use super::seats::{self, Places};
 use super::stage::{self, Origins, Stage};
-use super::steps::{Step, Turn, turns};
+use super::steps::{BenchStep, Turn, turns};
 use super::{report, table};
 use crate::Outcome;
 use base::ProcessorSet;
@@ -181,16 +181,16 @@ impl Run<'_> {
         )
     }
 
-    fn is_share(&self, step: &Step) -> bool {
+    fn is_share(&self, step: &BenchStep) -> bool {
         let load = &self.prepared.source.scenario.load;
         [step.rate, load.at_most, load.reference].iter().any(|rate| matches!(rate, Some(Rate::Share(_))))
     }
 
-    fn places(&self, step: &Step) -> Places {
+    fn places(&self, step: &BenchStep) -> Places {
         seats::places(&self.prepared.source.scenario.processors, step.workers, &self.available)
     }
 
-    fn course<'b>(&'b self, step: Step, full: f64, proxy: Option<&'b Proxy>) -> Course<'b> {
+    fn course<'b>(&'b self, step: BenchStep, full: f64, proxy: Option<&'b Proxy>) -> Course<'b> {
         let scenario = &self.prepared.source.scenario;
         Course {
             scenario,
@@ -205,7 +205,7 @@ impl Run<'_> {
         }
     }
 
-    fn run_origins(&mut self, step: &Step) -> Result<(), Stop> {
+    fn run_origins(&mut self, step: &BenchStep) -> Result<(), Stop> {
         let on = self.places(step).origin;
         self.origins.run_on(on, &self.stage, &self.prepared.source.scenario)
     }
@@ -231,9 +231,9 @@ impl Run<'_> {
 
     fn measure_full_speed(&mut self) -> Result<(), Stop> {
         let prepared = self.prepared;
-        let mut known: Vec<(Step, f64)> = Vec::new();
+        let mut known: Vec<(BenchStep, f64)> = Vec::new();
         for step in &prepared.steps {
-            let free = Step { rate: None, ..*step };
+            let free = BenchStep { rate: None, ..*step };
             let speed = match known.iter().find(|(other, _)| *other == free) {
                 Some((_, speed)) => *speed,
                 None if self.is_share(step) => {

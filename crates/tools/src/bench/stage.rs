@@ -5,7 +5,7 @@ use super::child::{Output, Started, Stop};
 use super::port::ReservedPort;
 use super::scenario::template::{Values, fill};
 use super::scenario::{Origin, Scenario};
-use super::steps::Step;
+use super::steps::BenchStep;
 use base::ProcessorSet;
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +86,7 @@ impl Stage {
 
     /// What placeholders stand for in a process called `name` that listens on `port`.
     #[must_use]
-    pub fn values(&self, name: &str, port: u16, step: Option<(&Step, Option<f64>)>) -> Values {
+    pub fn values(&self, name: &str, port: u16, step: Option<(&BenchStep, Option<f64>)>) -> Values {
         let mut values = self.values.clone();
         let mut set = |name: &str, value: String| values.insert(name.to_owned(), value);
         set("folder", self.folder.join(name).display().to_string());

@@ -6,7 +6,7 @@ use super::scenario::quantity::Rate;
 
 /// One combination of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct BenchStep {
     /// Object size, bytes.
     pub size: u64,
     /// Offered requests a second.
@@ -19,7 +19,7 @@ pub struct Step {
 
 /// Every combination, in the order of the lists: connections change fastest.
 #[must_use]
-pub fn steps(scenario: &Scenario) -> Vec<Step> {
+pub fn steps(scenario: &Scenario) -> Vec<BenchStep> {
     let (load, sweep) = (&scenario.load, &scenario.sweep);
     let sizes = or_one(sweep.sizes.iter().map(|size| size.0).collect(), 0);
     let rates = or_one(sweep.rates.iter().copied().map(Some).collect(), load.rate);
@@ -30,7 +30,7 @@ pub fn steps(scenario: &Scenario) -> Vec<Step> {
     for &size in &sizes {
         for &rate in &rates {
             for &workers in &workers {
-                found.extend(connections.iter().map(|&connections| Step { size, rate, workers, connections }));
+                found.extend(connections.iter().map(|&connections| BenchStep { size, rate, workers, connections }));
             }
         }
     }
@@ -63,7 +63,7 @@ pub struct Turn {
 /// first, then the proxies, in every other round from the last to the first. The direct way does not know how many
 /// workers a proxy has, and is measured with the first number alone.
 #[must_use]
-pub fn turns(rounds: u32, steps: &[Step], proxies: usize, direct: bool) -> Vec<Turn> {
+pub fn turns(rounds: u32, steps: &[BenchStep], proxies: usize, direct: bool) -> Vec<Turn> {
     let mut found = Vec::new();
     for round in 0..rounds {
         for (step, each) in steps.iter().enumerate() {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_sweep_is_every_combination() {
-        assert_eq!(steps(&scenario("")), [Step { size: 0, rate: None, workers: 1, connections: 7 }]);
+        assert_eq!(steps(&scenario("")), [BenchStep { size: 0, rate: None, workers: 1, connections: 7 }]);
         assert_eq!(steps(&scenario("rate = 5"))[0].rate, Some(Rate::Absolute(5.0)));
         let all = steps(&scenario("[sweep]\nsizes = [1, 2]\nrates = [3]\nworkers = [1, 2]\nconnections = [4, 5]"));
         let seen: Vec<_> = all.iter().map(|step| (step.size, step.workers, step.connections)).collect();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_order_turns_round_in_every_other_round() {
-        let step = Step { size: 0, rate: None, workers: 1, connections: 1 };
+        let step = BenchStep { size: 0, rate: None, workers: 1, connections: 1 };
         let order: Vec<_> = turns(3, &[step], 2, true).iter().map(|turn| (turn.round, turn.proxy)).collect();
         let expected = [
             (0, None),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_direct_way_is_measured_once_for_all_numbers_of_workers() {
-        let step = |workers| Step { size: 0, rate: None, workers, connections: 1 };
+        let step = |workers| BenchStep { size: 0, rate: None, workers, connections: 1 };
         let direct: Vec<_> =
             turns(1, &[step(2), step(4)], 1, true).into_iter().filter(|turn| turn.proxy.is_none()).collect();
         assert_eq!(direct, [Turn { round: 0, step: 0, proxy: None }]);

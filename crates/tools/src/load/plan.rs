@@ -60,7 +60,7 @@ impl Plan {
             host: None,
             certificate: None,
             resumes: self.tls.reuse,
-            limits: tls::limits::Limits::default(),
+            limits: tls::limits::RecordLimits::default(),
             early_data: false,
         }
     }
@@ -131,9 +131,9 @@ pub struct Output {
     /// `-v`, how often.
     pub verbose: u8,
     /// `--json`: one object a line.
-    pub json: Option<Place>,
+    pub json: Option<ReportSink>,
     /// `--csv`: one record a line.
-    pub csv: Option<Place>,
+    pub csv: Option<ReportSink>,
     /// `--live`: the terminal is drawn anew each second.
     pub live: bool,
     /// `--summary`: what a terminal gets at the end, wherever the output goes.
@@ -144,7 +144,7 @@ pub struct Output {
 
 /// Where a form is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ReportSink {
     /// Standard output, instead of the columns.
     Stdout,
     /// A file, beside the columns.

@@ -16,7 +16,7 @@ pub struct Capacity {
 
 /// One connection's place, free again when this is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Capacity>);
+pub struct CapacitySlot(Arc<Capacity>);
 
 impl Capacity {
     /// Places for so many connections, at least one.
@@ -26,14 +26,14 @@ impl Capacity {
     }
 
     /// A place, if one is free.
-    pub fn take(self: &Arc<Self>) -> Option<Place> {
+    pub fn take(self: &Arc<Self>) -> Option<CapacitySlot> {
         let one_more = |taken: usize| (taken < self.most).then_some(taken + 1);
         self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
-        Some(Place(Arc::clone(self)))
+        Some(CapacitySlot(Arc::clone(self)))
     }
 
     /// Ready with a place as soon as one is free.
-    pub fn poll_take(self: &Arc<Self>, context: &mut Context<'_>) -> Poll<Place> {
+    pub fn poll_take(self: &Arc<Self>, context: &mut Context<'_>) -> Poll<CapacitySlot> {
         self.poll(context, || self.take())
     }
 
@@ -68,7 +68,7 @@ impl Capacity {
     }
 }
 
-impl Drop for Place {
+impl Drop for CapacitySlot {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
         if self.0.awaited.load(Ordering::SeqCst) {

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use wire::h1::{Limits, Parse, RequestError, Scan, Violation, parse_request};
+use wire::h1::{HeadLimits, Parse, RequestError, Scan, Violation, parse_request};
 use wire::http::{Framing, Head, Method, Version};
 
 use super::parameters::{Parameters, Reuse, asks_for_help};
@@ -77,7 +77,7 @@ fn random_is_not_needed() -> u64 {
 }
 
 fn parse(input: &[u8], scan: &mut Scan, head: &mut Head, random: impl FnMut() -> u64) -> Progress {
-    match parse_request(input, &Limits::default(), scan, head) {
+    match parse_request(input, &HeadLimits::default(), scan, head) {
         Ok(Parse::Partial) => Progress::Partial,
         Ok(Parse::Complete { consumed }) => Progress::Complete(Request::of(head, random), consumed),
         Err(error) => Progress::Refused(status_of(&error)),

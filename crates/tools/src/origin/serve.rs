@@ -14,7 +14,7 @@ use rt::process::StarterWaits;
 use rt::{Class, Signal};
 
 use super::arguments::Settings;
-use super::capacity::Place;
+use super::capacity::CapacitySlot;
 use super::certificate::{self, Origin};
 use super::worker::{Shared, Worker};
 use crate::Outcome;
@@ -271,7 +271,7 @@ async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
 }
 
 /// A place for a connection. The listener rests while there is none. `None`: the process is to stop.
-async fn place(worker: &Worker, listener: &mut Listener) -> Option<Place> {
+async fn place(worker: &Worker, listener: &mut Listener) -> Option<CapacitySlot> {
     let capacity = &worker.shared.capacity;
     if let Some(place) = capacity.take() {
         return Some(place);

@@ -14,7 +14,7 @@ use rt::net::OwnedSocket;
 use rt::{Class, LoadGuard};
 use wire::http::{Fields, Head};
 
-use super::capacity::{Capacity, Place};
+use super::capacity::{Capacity, CapacitySlot};
 use super::connection;
 use super::pattern::Patterns;
 
@@ -91,7 +91,7 @@ impl Worker {
     }
 
     /// Serves a connection on this worker, or on the one that has least to do when that is much less.
-    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, place: Place) {
+    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, place: CapacitySlot) {
         let here = rt::worker();
         let workers = rt::workers();
         if workers == 1 {
@@ -107,7 +107,12 @@ impl Worker {
         }
     }
 
-    fn serve(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, held: (Place, Option<LoadGuard>)) {
+    fn serve(
+        self: &Rc<Self>,
+        socket: OwnedSocket,
+        tls: Option<Arc<tls::Server>>,
+        held: (CapacitySlot, Option<LoadGuard>),
+    ) {
         let worker = Rc::clone(self);
         rt::spawn(Class::Normal, 0, async move {
             let _held = held;

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::h1::{ChunkDecoder, ChunkState, Limits, Parse, Scan, parse_request};
+use wire::h1::{ChunkDecoder, ChunkState, HeadLimits, Parse, Scan, parse_request};
 use wire::http::{Fields, Framing, Head};
 
 /// Bytes of a body that `/echo` gives back at most.
@@ -91,7 +91,7 @@ impl Peer {
         let mut scan = Scan::default();
         loop {
             if !self.input.is_empty() {
-                match parse_request(self.input.data(), &Limits::default(), &mut scan, head) {
+                match parse_request(self.input.data(), &HeadLimits::default(), &mut scan, head) {
                     Ok(Parse::Complete { consumed }) => {
                         self.input.consume(consumed);
                         return Ok(true);

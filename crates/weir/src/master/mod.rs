@@ -122,7 +122,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         surroundings: crate::resolve::Surroundings::default(),
         services: control::services::built_in(),
     };
-    let program = policy::compile(&loaded.spec, &mut resolver, &policy::Limits::default(), &mut found);
+    let program = policy::compile(&loaded.spec, &mut resolver, &policy::SystemLimits::default(), &mut found);
     let Some(program) = program else {
         messages.report(&found, &Sources::default());
         return Err(Refused);

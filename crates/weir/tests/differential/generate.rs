@@ -5,7 +5,7 @@ mod rules;
 
 use crate::case::Case;
 
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use expression::{Kind, Signature};
 use expression::{convert, fetch};
 use policy::running::{CONVERTERS, FETCHES};
@@ -170,7 +170,8 @@ pub struct Generator {
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        let usable = |row: &&fetch::Fetch| row.places.has(Place::FrontRequestHead) && !ELSEWHERE.contains(&&*row.name);
+        let usable =
+            |row: &&fetch::Fetch| row.places.has(EvalPlace::FrontRequestHead) && !ELSEWHERE.contains(&&*row.name);
         let steady = |row: &&convert::Converter| !APART.contains(&&*row.name) && !row.name.starts_with("map");
         Self {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),

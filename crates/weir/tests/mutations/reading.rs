@@ -7,7 +7,7 @@ use config::keyword::SpecOptions;
 use config::load::in_order;
 use config::spec::Family;
 use config::{InputFile, LoadOptions};
-use policy::Limits;
+use policy::SystemLimits;
 use std::io::Read as _;
 use std::net::IpAddr;
 
@@ -55,7 +55,7 @@ pub fn read(text: &[u8]) -> Vec<String> {
     if found.iter().any(Diagnostic::is_alert) {
         policy::diagnose(&loaded.spec, &mut Literals, &mut found);
     } else {
-        let limits = Limits { descriptors: 10_000, processors: 2, maxconn: None, memory: None };
+        let limits = SystemLimits { descriptors: 10_000, processors: 2, maxconn: None, memory: None };
         let program = policy::compile(&loaded.spec, &mut Literals, &limits, &mut found);
         let is_refused = found.iter().any(Diagnostic::is_alert);
         assert_eq!(program.is_none(), is_refused, "what is refused is told, and what is not told is served");

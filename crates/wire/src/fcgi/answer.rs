@@ -46,13 +46,13 @@ fn parse(value: &[u8]) -> Option<(u16, Option<&[u8]>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::{Limits, Parse, RequestContext, Scan, parse_response};
+    use crate::h1::{HeadLimits, Parse, RequestContext, Scan, parse_response};
 
     fn read(fields: &str, method: Method) -> Option<String> {
         let text = [PREFIX, fields.as_bytes()].concat();
         let context = RequestContext { head: method == Method::Head, connect: false };
         let mut head = Head::new();
-        let parsed = parse_response(&text, &Limits::default(), &context, &mut Scan::default(), &mut head);
+        let parsed = parse_response(&text, &HeadLimits::default(), &context, &mut Scan::default(), &mut head);
         assert!(matches!(parsed, Ok(Parse::Complete { .. })) || fields.contains("broken"), "{fields:?}");
         if parsed.is_err() || !settle(&mut head, method) {
             return None;

@@ -5,7 +5,7 @@
 use super::charset::is_blank;
 use super::error::{Broken, ChunkError, Violation};
 use super::lines::{self, Lines, Rules};
-use super::parse::Limits;
+use super::parse::HeadLimits;
 use super::settle;
 use crate::http::{Fields, Name};
 
@@ -89,7 +89,7 @@ pub struct ChunkDecoder {
     remaining: u64,
     /// Bytes of chunk lines beyond what is usual.
     overhead: u64,
-    limits: Limits,
+    limits: HeadLimits,
     /// Trailers while they are incomplete; lines before `line` are parsed.
     trailers: Vec<u8>,
     line: usize,
@@ -103,7 +103,7 @@ impl ChunkDecoder {
     }
 
     /// A decoder for a new body. Trailers are held to the limits of a head.
-    pub fn with_limits(limits: &Limits) -> ChunkDecoder {
+    pub fn with_limits(limits: &HeadLimits) -> ChunkDecoder {
         ChunkDecoder { limits: *limits, ..ChunkDecoder::default() }
     }
 

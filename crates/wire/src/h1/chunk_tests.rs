@@ -4,7 +4,7 @@ use super::*;
 use crate::http::Fields;
 
 /// Decodes a body that comes in pieces; payload, trailers and what was left behind the end.
-fn decode(pieces: &[&[u8]], limits: &Limits) -> Result<(Vec<u8>, String, usize), Violation> {
+fn decode(pieces: &[&[u8]], limits: &HeadLimits) -> Result<(Vec<u8>, String, usize), Violation> {
     let mut decoder = ChunkDecoder::with_limits(limits);
     let mut trailers = Fields::new();
     let mut payload = Vec::new();
@@ -31,7 +31,7 @@ fn decode(pieces: &[&[u8]], limits: &Limits) -> Result<(Vec<u8>, String, usize),
 /// Whole, in single bytes, and cut in two everywhere: always the same.
 fn check(body: &[u8], expected: Result<(&[u8], &str, usize), Violation>) {
     let expected = expected.map(|(payload, trailers, rest)| (payload.to_vec(), trailers.to_owned(), rest));
-    let limits = Limits::default();
+    let limits = HeadLimits::default();
     let text = body.escape_ascii().to_string();
     assert_eq!(decode(&[body], &limits), expected, "{text}");
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
@@ -133,7 +133,7 @@ fn the_largest_chunk() {
 
 #[test]
 fn lines_may_not_outweigh_what_they_carry() {
-    let limits = Limits::default();
+    let limits = HeadLimits::default();
     let long = [b"3;".to_vec(), vec![b'x'; 15_000], b"\r\nabc\r\n0\r\n\r\n".to_vec()].concat();
     assert!(decode(&[&long], &limits).is_ok());
     let longer = [b"3;".to_vec(), vec![b'x'; 17_000], b"\r\nabc\r\n0\r\n\r\n".to_vec()].concat();
@@ -147,7 +147,7 @@ fn lines_may_not_outweigh_what_they_carry() {
 
 #[test]
 fn trailers_are_bounded_like_heads() {
-    let limits = Limits { max_head: 1_000, max_fields: 11, ..Limits::default() };
+    let limits = HeadLimits { max_head: 1_000, max_fields: 11, ..HeadLimits::default() };
     let trailers = |count: usize| [b"0\r\n".to_vec(), b"a: b\r\n".repeat(count), b"\r\n".to_vec()].concat();
     assert!(decode(&[&trailers(10)], &limits).is_ok());
     assert_eq!(decode(&[&trailers(11)], &limits), Err(Violation::TooManyFields));

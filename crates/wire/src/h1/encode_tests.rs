@@ -7,10 +7,10 @@ use base::Buffer;
 fn parsed(input: &[u8]) -> Head {
     let mut head = Head::new();
     let parsed = if input.starts_with(b"HTTP/") {
-        parse_response(input, &Limits::default(), &RequestContext::default(), &mut Scan::default(), &mut head)
+        parse_response(input, &HeadLimits::default(), &RequestContext::default(), &mut Scan::default(), &mut head)
             .map_err(|error| error.violation)
     } else {
-        parse_request(input, &Limits::default(), &mut Scan::default(), &mut head).map_err(|error| error.violation)
+        parse_request(input, &HeadLimits::default(), &mut Scan::default(), &mut head).map_err(|error| error.violation)
     };
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{}", input.escape_ascii());
     head

@@ -16,8 +16,8 @@ impl Case {
         unescape(self.get(key).unwrap_or_default())
     }
 
-    fn limits(&self) -> Limits {
-        Limits { accept_unsafe: self.get("mode") == Some("unsafe"), ..Limits::default() }
+    fn limits(&self) -> HeadLimits {
+        HeadLimits { accept_unsafe: self.get("mode") == Some("unsafe"), ..HeadLimits::default() }
     }
 
     /// What Weir must answer.
@@ -71,7 +71,7 @@ fn show(bytes: &[u8]) -> String {
 }
 
 /// What Weir does with a request: the head it sends on, or the status.
-fn forward(input: &[u8], limits: &Limits) -> String {
+fn forward(input: &[u8], limits: &HeadLimits) -> String {
     let mut head = Head::new();
     match parse_request(input, limits, &mut Scan::default(), &mut head) {
         Err(error) => error.status().to_string(),
@@ -89,9 +89,9 @@ fn forward(input: &[u8], limits: &Limits) -> String {
 
 /// What Weir does with the responses to a request: the heads it sends to the client with what follows the last one, or
 /// the status.
-fn answer(ask: &[u8], input: &[u8], closes: bool, limits: &Limits) -> String {
+fn answer(ask: &[u8], input: &[u8], closes: bool, limits: &HeadLimits) -> String {
     let mut request = Head::new();
-    let parsed = parse_request(ask, &Limits::default(), &mut Scan::default(), &mut request);
+    let parsed = parse_request(ask, &HeadLimits::default(), &mut Scan::default(), &mut request);
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{}", show(ask));
     let context = RequestContext {
         head: request.known_method() == Method::Head,

@@ -30,7 +30,7 @@ pub use canonical::{canonical_head, is_canonical_value};
 pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
 pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response, encode_trailers};
 pub use error::{ChunkError, RequestError, ResponseError, Violation};
-pub use parse::{Limits, Parse, Scan};
+pub use parse::{HeadLimits, Parse, Scan};
 pub use request::{is_unsafe_request, parse_request};
 pub use response::{RequestContext, is_unsafe_response, parse_response};
 pub use spelling::Spelling;

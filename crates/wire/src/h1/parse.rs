@@ -8,7 +8,7 @@ use crate::http::Head;
 
 /// What a head may be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HeadLimits {
     /// Lines in a head, the start line included (`tune.http.maxhdr`).
     pub max_fields: usize,
     /// Bytes in a head (`tune.bufsize` less `tune.maxrewrite`).
@@ -23,9 +23,9 @@ pub struct Limits {
     pub keep_proxy_connection: bool,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for HeadLimits {
+    fn default() -> HeadLimits {
+        HeadLimits {
             max_fields: 101,
             max_head: 16384 - 1024,
             accept_unsafe: false,
@@ -36,7 +36,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl HeadLimits {
     pub(super) fn rules(&self) -> Rules {
         Rules { most: self.max_fields, accept_unsafe: self.accept_unsafe }
     }
@@ -96,7 +96,7 @@ pub(super) enum Walk {
 #[inline]
 pub(super) fn walk(
     input: &[u8],
-    limits: &Limits,
+    limits: &HeadLimits,
     scan: &mut Scan,
     head: &mut Head,
     start_line: fn(&[u8], usize, bool, &mut Head) -> Result<StartLine, Broken>,
@@ -140,7 +140,7 @@ pub(super) fn walk(
 }
 
 #[cold]
-fn partial(input: &[u8], limits: &Limits, scan: &mut Scan) -> Result<Walk, Broken> {
+fn partial(input: &[u8], limits: &HeadLimits, scan: &mut Scan) -> Result<Walk, Broken> {
     if input.len() >= limits.max_head {
         let violation = if scan.started { Violation::HeadTooLarge } else { Violation::StartLineTooLong };
         return Broken::at(violation, limits.max_head);

@@ -96,7 +96,7 @@ fn plain_request() -> impl Strategy<Value = (String, String, Vec<(String, String
     ("[A-Z]{1,10}", "/[!-\"$-~]{0,60}", fields).prop_filter("CONNECT has no path", |(method, ..)| method != "CONNECT")
 }
 
-fn parse(input: &[u8], limits: &Limits) -> Option<(Head, usize)> {
+fn parse(input: &[u8], limits: &HeadLimits) -> Option<(Head, usize)> {
     let mut head = Head::new();
     match parse_request(input, limits, &mut Scan::default(), &mut head) {
         Ok(Parse::Complete { consumed }) => Some((head, consumed)),
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn what_goes_out_comes_in_and_goes_out_the_same(input in head_like(), accept_unsafe in any::<bool>()) {
-        let limits = Limits { accept_unsafe, ..Limits::default() };
+        let limits = HeadLimits { accept_unsafe, ..HeadLimits::default() };
         if let Some((head, _)) = parse(&input, &limits) {
             let first = forward(&head);
             let (again, consumed) = parse(&first, &limits).expect("what goes out is a request");
@@ -165,7 +165,7 @@ proptest! {
 
     #[test]
     fn so_do_responses(input in head_like(), accept_unsafe in any::<bool>(), head_only in any::<bool>()) {
-        let limits = Limits { accept_unsafe, ..Limits::default() };
+        let limits = HeadLimits { accept_unsafe, ..HeadLimits::default() };
         let context = RequestContext { head: head_only, connect: false };
         let input = [&b"HTTP/1.1 200 OK\r\n"[..], &input].concat();
         let mut head = Head::new();
@@ -186,7 +186,7 @@ proptest! {
         cuts in proptest::collection::vec(1_usize..20, 1..6),
         accept_unsafe in any::<bool>(),
     ) {
-        let limits = Limits { accept_unsafe, max_head: 400, max_fields: 12, ..Limits::default() };
+        let limits = HeadLimits { accept_unsafe, max_head: 400, max_fields: 12, ..HeadLimits::default() };
         let mut whole_head = Head::new();
         let whole = parse_request(&input, &limits, &mut Scan::default(), &mut whole_head);
         let mut head = Head::new();
@@ -229,7 +229,7 @@ proptest! {
         let mut room = [httparse::EMPTY_HEADER; 32];
         let mut other = httparse::Request::new(&mut room);
         prop_assert!(matches!(other.parse(input.as_bytes()), Ok(httparse::Status::Complete(_))), "{}", input);
-        let (head, consumed) = parse(input.as_bytes(), &Limits::default()).expect("a plain request");
+        let (head, consumed) = parse(input.as_bytes(), &HeadLimits::default()).expect("a plain request");
         prop_assert_eq!(consumed, input.len());
         prop_assert_eq!(head.method(), other.method.unwrap().as_bytes());
         prop_assert_eq!(head.target(), other.path.unwrap().as_bytes());
@@ -241,7 +241,7 @@ proptest! {
 
     #[test]
     fn no_request_of_two_framings_leaves(input in head_like(), accept_unsafe in any::<bool>()) {
-        let limits = Limits { accept_unsafe, ..Limits::default() };
+        let limits = HeadLimits { accept_unsafe, ..HeadLimits::default() };
         if let Some((head, _)) = parse(&input, &limits) {
             let out = String::from_utf8_lossy(&forward(&head)).into_owned();
             let count = |name: &str| out.matches(name).count();

@@ -2,7 +2,7 @@
 
 use super::charset::{copy_target, is_blank, is_target, is_token};
 use super::error::{Broken, RequestError, Violation};
-use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
+use super::parse::{self, HeadLimits, Parse, Scan, StartLine, Walk, line_end, locate};
 use super::settle::{self, Coding};
 use super::target;
 use crate::http::head::Span;
@@ -10,7 +10,12 @@ use crate::http::{Framing, Head, Method, Name, Version};
 
 /// Parses a request's head. `input` starts with the message's first byte at every call; what HAProxy normalises is
 /// normalised, what it refuses is refused (docs/http-syntax.md).
-pub fn parse_request(input: &[u8], limits: &Limits, scan: &mut Scan, head: &mut Head) -> Result<Parse, RequestError> {
+pub fn parse_request(
+    input: &[u8],
+    limits: &HeadLimits,
+    scan: &mut Scan,
+    head: &mut Head,
+) -> Result<Parse, RequestError> {
     match parse::walk(input, limits, scan, head, request_line)? {
         Walk::Partial => Ok(Parse::Partial),
         Walk::Done { consumed } => match finish(head, limits) {
@@ -23,8 +28,8 @@ pub fn parse_request(input: &[u8], limits: &Limits, scan: &mut Scan, head: &mut 
 
 /// Whether a request whose head is complete breaks rules that `option accept-unsafe-violations-in-http-request` alone lets pass.
 #[cold]
-pub fn is_unsafe_request(input: &[u8], limits: &Limits) -> bool {
-    let strict = Limits { accept_unsafe: false, ..*limits };
+pub fn is_unsafe_request(input: &[u8], limits: &HeadLimits) -> bool {
+    let strict = HeadLimits { accept_unsafe: false, ..*limits };
     parse_request(input, &strict, &mut Scan::default(), &mut Head::new()).is_err()
 }
 
@@ -220,7 +225,7 @@ pub(super) fn skip_blanks(input: &[u8], mut at: usize) -> usize {
 }
 
 /// Judges the whole head.
-fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
+fn finish(head: &mut Head, limits: &HeadLimits) -> Result<(), Violation> {
     target::settle(head, limits.accept_unsafe)?;
     if !head.fields.names.has_beside(Name::Host, Name::Trailer) {
         return Ok(());
@@ -263,7 +268,7 @@ fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
 
 /// A sender that says both a length and chunks, or chunks in HTTP/1.0, must not get another message in (RFC 9112 section
 /// 6.1), unless all agents are known to accept it.
-pub(super) fn is_insecure(version: Version, length: Option<u64>, limits: &Limits) -> bool {
+pub(super) fn is_insecure(version: Version, length: Option<u64>, limits: &HeadLimits) -> bool {
     version == Version::Http10 || (length.is_some() && !limits.keep_insecure_transfer_encoding)
 }
 

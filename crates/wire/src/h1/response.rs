@@ -2,7 +2,7 @@
 
 use super::charset::{copy_value, is_blank};
 use super::error::{Broken, ResponseError, Violation};
-use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
+use super::parse::{self, HeadLimits, Parse, Scan, StartLine, Walk, line_end, locate};
 use super::request::{is_http, is_insecure, is_modern, keep_version, skip_blanks, version_length, write_version};
 use super::settle::{self, Coding};
 use crate::http::head::Span;
@@ -23,7 +23,7 @@ pub struct RequestContext {
 /// asked for is the caller's to check.
 pub fn parse_response(
     input: &[u8],
-    limits: &Limits,
+    limits: &HeadLimits,
     request: &RequestContext,
     scan: &mut Scan,
     head: &mut Head,
@@ -72,8 +72,8 @@ fn usual_status_line(input: &[u8], head: &mut Head) -> Option<usize> {
 /// Whether a response whose head is complete breaks rules that `option accept-unsafe-violations-in-http-response` alone lets
 /// pass.
 #[cold]
-pub fn is_unsafe_response(input: &[u8], limits: &Limits, context: &RequestContext) -> bool {
-    let strict = Limits { accept_unsafe: false, ..*limits };
+pub fn is_unsafe_response(input: &[u8], limits: &HeadLimits, context: &RequestContext) -> bool {
+    let strict = HeadLimits { accept_unsafe: false, ..*limits };
     parse_response(input, &strict, context, &mut Scan::default(), &mut Head::new()).is_err()
 }
 
@@ -135,7 +135,7 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
 }
 
 /// Judges the whole head.
-fn finish(head: &mut Head, limits: &Limits, request: &RequestContext) -> Result<(), Violation> {
+fn finish(head: &mut Head, limits: &HeadLimits, request: &RequestContext) -> Result<(), Violation> {
     let length = settle::content_length(&mut head.fields)?;
     let coding = settle::transfer_encoding(&mut head.fields, limits.accept_unsafe)?;
     let (connection, upgrade) = settle::connection(&mut head.fields, false, limits.keep_proxy_connection)?;

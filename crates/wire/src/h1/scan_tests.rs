@@ -20,7 +20,7 @@ fn text(head: &Head) -> Vec<u8> {
 
 fn parse(input: &[u8]) -> Result<(Head, usize), RequestError> {
     let mut head = Head::new();
-    match parse_request(input, &Limits::default(), &mut Scan::default(), &mut head)? {
+    match parse_request(input, &HeadLimits::default(), &mut Scan::default(), &mut head)? {
         Parse::Complete { consumed } => Ok((head, consumed)),
         Parse::Partial => panic!("partial: {}", input.escape_ascii()),
     }
@@ -36,7 +36,7 @@ fn pieces_make_the_same_head() {
         let mut length = 0;
         loop {
             length = (length + step).min(REQUEST.len());
-            match parse_request(&REQUEST[..length], &Limits::default(), &mut scan, &mut head).unwrap() {
+            match parse_request(&REQUEST[..length], &HeadLimits::default(), &mut scan, &mut head).unwrap() {
                 Parse::Partial => assert!(length < consumed),
                 Parse::Complete { consumed: other } => {
                     assert_eq!(other, consumed);
@@ -50,10 +50,10 @@ fn pieces_make_the_same_head() {
         for second in first..consumed {
             let mut scan = Scan::default();
             for length in [first, second] {
-                let parsed = parse_request(&REQUEST[..length], &Limits::default(), &mut scan, &mut head);
+                let parsed = parse_request(&REQUEST[..length], &HeadLimits::default(), &mut scan, &mut head);
                 assert_eq!(parsed, Ok(Parse::Partial), "{first}, {second}");
             }
-            let parsed = parse_request(REQUEST, &Limits::default(), &mut scan, &mut head);
+            let parsed = parse_request(REQUEST, &HeadLimits::default(), &mut scan, &mut head);
             assert_eq!(parsed, Ok(Parse::Complete { consumed }), "{first}, {second}");
             assert_eq!(text(&head), text(&whole), "{first}, {second}");
         }
@@ -68,7 +68,7 @@ fn a_response_in_pieces() {
     let context = RequestContext::default();
     let mut complete = 0;
     for length in 0..=input.len() {
-        match parse_response(&input[..length], &Limits::default(), &context, &mut scan, &mut head).unwrap() {
+        match parse_response(&input[..length], &HeadLimits::default(), &context, &mut scan, &mut head).unwrap() {
             Parse::Partial => {}
             Parse::Complete { consumed } => {
                 complete = consumed;
@@ -97,7 +97,7 @@ fn an_error_is_the_same_in_pieces_and_never_later_than_its_line() {
         let mut scan = Scan::default();
         let mut head = Head::new();
         let found = (0..=input.len())
-            .find_map(|length| parse_request(&input[..length], &Limits::default(), &mut scan, &mut head).err());
+            .find_map(|length| parse_request(&input[..length], &HeadLimits::default(), &mut scan, &mut head).err());
         assert_eq!(found, Some(whole), "{}", input.escape_ascii());
     }
 }
@@ -108,8 +108,8 @@ fn what_is_no_method_is_refused_before_its_line_ends() {
         let mut scan = Scan::default();
         let mut head = Head::new();
         let error = (1..=input.len())
-            .find_map(|length| parse_request(&input[..length], &Limits::default(), &mut scan, &mut head).err());
-        let whole = parse_request(input, &Limits::default(), &mut Scan::default(), &mut Head::new()).unwrap_err();
+            .find_map(|length| parse_request(&input[..length], &HeadLimits::default(), &mut scan, &mut head).err());
+        let whole = parse_request(input, &HeadLimits::default(), &mut Scan::default(), &mut Head::new()).unwrap_err();
         assert_eq!(whole.violation, Violation::Method, "{}", input.escape_ascii());
         // A slash ends the name of a response's version, so it waits for its line.
         assert_eq!(error.is_some(), !input.contains(&b'/'), "{}", input.escape_ascii());
@@ -135,7 +135,7 @@ fn positions_point_at_the_fault() {
 
 #[test]
 fn heads_at_their_limits() {
-    let limits = Limits { max_head: 100, max_fields: 5, ..Limits::default() };
+    let limits = HeadLimits { max_head: 100, max_fields: 5, ..HeadLimits::default() };
     let run = |input: &[u8]| {
         parse_request(input, &limits, &mut Scan::default(), &mut Head::new()).map_err(|error| error.status())
     };
@@ -146,7 +146,7 @@ fn heads_at_their_limits() {
     assert_eq!(run(&with_target(200)[..100]), Err(414));
     assert_eq!(run(&[&b"GET / HTTP/1.1\r\nA: "[..], &[b'x'; 100]].concat()), Err(431));
     assert_eq!(run(&b"\r\n".repeat(50)), Err(414));
-    let old = Limits { accept_unsafe: true, ..limits };
+    let old = HeadLimits { accept_unsafe: true, ..limits };
     let line = format!("GET /{}\r\n", "a".repeat(100)).into_bytes();
     let error = parse_request(&line, &old, &mut Scan::default(), &mut Head::new()).unwrap_err();
     assert_eq!(error.violation, Violation::StartLineTooLong);
@@ -211,7 +211,7 @@ fn large_heads_and_what_lies_behind_them() {
         "GET /{long} HTTP/1.1\r\nHost: a\r\n{many}F: 1{blanks}\r\n{blanks}2\r\nG: {long}\r\n\r\n{}",
         "body".repeat(5_000)
     );
-    let limits = Limits { max_head: 100_000, ..Limits::default() };
+    let limits = HeadLimits { max_head: 100_000, ..HeadLimits::default() };
     let expected = format!(
         "GET /{long} HTTP/1.1\r\nhost: a\r\n{}f: 1{blanks}  {blanks}2\r\ng: {long}\r\n\r\n",
         many.replace("Name", "name")

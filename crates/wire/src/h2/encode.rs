@@ -300,7 +300,7 @@ mod tests {
         for (text, expected) in rows {
             let mut head = Head::new();
             let parsed =
-                h1::parse_request(text.as_bytes(), &h1::Limits::default(), &mut h1::Scan::default(), &mut head);
+                h1::parse_request(text.as_bytes(), &h1::HeadLimits::default(), &mut h1::Scan::default(), &mut head);
             assert_eq!(parsed, Ok(h1::Parse::Complete { consumed: text.len() }), "{text}");
             let mut out = Vec::new();
             let edits = Edits { framing: head.framing, ..Edits::default() };

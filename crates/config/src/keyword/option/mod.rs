@@ -8,7 +8,7 @@ mod log;
 mod persistence;
 
 use super::negation::Negation;
-use super::place::Place;
+use super::place::KeywordScope;
 use super::proxy::{ProxyContext, ProxyParse, judge, unknown_option};
 use super::table::{Family, Keyword, Status, rows};
 use crate::diagnostic::{Diagnostic, Form};
@@ -17,23 +17,23 @@ use crate::document::Line;
 /// Where an option may stand and what may stand in front of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    pub(crate) place: Place,
+    pub(crate) place: KeywordScope,
     no: bool,
     default: bool,
 }
 
 /// `no option` and `default option` are fine.
-const fn switch(place: Place) -> Shape {
+const fn switch(place: KeywordScope) -> Shape {
     Shape { place, no: true, default: true }
 }
 
 /// `no option` is fine.
-const fn no_only(place: Place) -> Shape {
+const fn no_only(place: KeywordScope) -> Shape {
     Shape { place, no: true, default: false }
 }
 
 /// It is there or it is not.
-const fn fixed(place: Place) -> Shape {
+const fn fixed(place: KeywordScope) -> Shape {
     Shape { place, no: false, default: false }
 }
 

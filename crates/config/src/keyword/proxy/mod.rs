@@ -30,7 +30,7 @@ pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
-use super::place::{Holder, Place, Section as Kind, places};
+use super::place::{Holder, KeywordScope, Section as Kind, places};
 use super::report::{Report, did_you_mean};
 use super::table::{Family, Found, Keyword, Status, find, rows};
 use super::{Surroundings, elsewhere};
@@ -61,10 +61,10 @@ impl ProxyContext<'_> {
 pub(crate) type ProxyParse = fn(&mut ProxyContext<'_>, &Line);
 
 /// A row of the proxy tables.
-pub(crate) type ProxyKeyword = Keyword<ProxyParse, Place>;
+pub(crate) type ProxyKeyword = Keyword<ProxyParse, KeywordScope>;
 
 const fn supported(
-    place: Place,
+    place: KeywordScope,
     name: &'static str,
     usage: &'static str,
     doc: &'static str,
@@ -74,7 +74,7 @@ const fn supported(
 }
 
 const fn group(
-    place: Place,
+    place: KeywordScope,
     name: &'static str,
     usage: &'static str,
     doc: &'static str,

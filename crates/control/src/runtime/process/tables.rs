@@ -73,7 +73,7 @@ enum Chosen {
     All,
     Matching(Vec<Condition>),
     Key(usize),
-    Place(EntryRef),
+    Entry(EntryRef),
 }
 
 fn find(worker: &Worker, name: &str) -> Option<Arc<Table>> {
@@ -108,7 +108,7 @@ fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chos
             if place.is_none() {
                 call.refuse("No entry can be found matching ptr.\n");
             }
-            place.map(Chosen::Place)
+            place.map(Chosen::Entry)
         }
         _ => {
             call.refuse(verb.usage());
@@ -250,7 +250,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 show_key(call, &table, at);
                 return Ok(());
             }
-            Chosen::Place(place) => {
+            Chosen::Entry(place) => {
                 let mut text = header(&table);
                 let told = table.read_at(place, rt::now(), |entry| tell(&mut text, place, &entry, &table));
                 call.answer.push(if told.is_some() { text } else { String::new() });
@@ -357,7 +357,7 @@ fn set(call: &mut Call<'_, Worker>) {
     let now = rt::now();
     let place = match chosen {
         Chosen::All | Chosen::Matching(_) => return,
-        Chosen::Place(place) => place,
+        Chosen::Entry(place) => place,
         Chosen::Key(at) => {
             let written = config::text::to_bytes(call.word(at)).into_owned();
             let mut buffer = Vec::new();
@@ -429,7 +429,7 @@ fn clear<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 }
                 return Ok(());
             }
-            Chosen::Place(place) => {
+            Chosen::Entry(place) => {
                 if !table.remove_at(place, rt::now(), |_| true) {
                     call.refuse(IN_USE);
                 }

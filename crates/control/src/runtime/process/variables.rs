@@ -4,7 +4,7 @@
 use config::spec::{ProxyKind, RuntimeLevel};
 use expression::Names;
 use expression::pattern::{Content, Lookup, Method, Use};
-use expression::sample::Place;
+use expression::sample::EvalPlace;
 use expression::variable::{Scope, Variable};
 use expression::vocabulary::Vocabulary;
 use policy::program::Program;
@@ -125,7 +125,7 @@ fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, 
     }
     let live = &worker.process.live;
     let names = Running(&generation.program);
-    let assigned = Assigned::parse(&variable, text, is_format, Place::Runtime, &names).map_err(|(why, _)| why)?;
+    let assigned = Assigned::parse(&variable, text, is_format, EvalPlace::Runtime, &names).map_err(|(why, _)| why)?;
     if let Ok(mut known) = live.names.write() {
         known.add(&variable);
     }

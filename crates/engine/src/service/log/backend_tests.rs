@@ -44,7 +44,7 @@ impl Collectors {
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text.into_bytes() };
         let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
         assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
-        let limits = policy::Limits::default();
+        let limits = policy::SystemLimits::default();
         let program = policy::compile(&loaded.spec, &mut NoNames, &limits, &mut Vec::new()).unwrap();
         let program = Arc::new(program);
         let live = Arc::new(program.live(7));

@@ -12,7 +12,7 @@ use live::{Live, PickContext};
 use policy::program::{LogServer, Program, Proxy};
 use rt::net::Address;
 
-use super::targets::{Place, Places};
+use super::targets::{LineTarget, Places};
 use crate::generation::Generation;
 use crate::service::bare;
 
@@ -35,10 +35,10 @@ impl Balance {
     pub(super) fn new(generation: &Generation, live: &Arc<Live>, proxy: &Proxy, places: &mut Places) -> Self {
         let backend = proxy.backend.as_ref();
         let place = |server: &policy::program::Server| match server.log {
-            Some(LogServer::Ring(ring)) => Place::Ring(ring),
+            Some(LogServer::Ring(ring)) => LineTarget::Ring(ring),
             // The program has resolved every address that lines can go to.
             Some(LogServer::Datagrams) | None => {
-                Place::server(server.serial, server.address.of_syslog().map_or(Address::Unnamed, Address::Inet))
+                LineTarget::server(server.serial, server.address.of_syslog().map_or(Address::Unnamed, Address::Inet))
             }
         };
         let key = backend.and_then(|backend| Some((backend.log_key.clone()?, backend.recogniser.clone()?)));

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::sync::PoisonError;
 
 use super::lines::Lines;
-use super::targets::{Place, Targets};
+use super::targets::{LineTarget, Targets};
 
 /// One worker's sockets and waiting lines.
 #[derive(Debug)]
@@ -52,15 +52,15 @@ impl Sender {
         let lines = &mut self.waiting[place];
         let count = lines.count();
         let (sent, done) = match &targets.places[place] {
-            Place::Output(None) => (0, true),
-            Place::Output(Some(output)) => write_lines(output, lines),
-            Place::Address(_) | Place::Ring(_) | Place::Server(..) if count == 0 => (0, true),
-            Place::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
-            Place::Server(_, address) => {
+            LineTarget::Output(None) => (0, true),
+            LineTarget::Output(Some(output)) => write_lines(output, lines),
+            LineTarget::Address(_) | LineTarget::Ring(_) | LineTarget::Server(..) if count == 0 => (0, true),
+            LineTarget::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
+            LineTarget::Server(_, address) => {
                 let address = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 (send_lines(&mut self.sockets, &address, lines, targets.send_buffer), true)
             }
-            Place::Address(address) => (send_lines(&mut self.sockets, address, lines, targets.send_buffer), true),
+            LineTarget::Address(address) => (send_lines(&mut self.sockets, address, lines, targets.send_buffer), true),
         };
         lines.clear();
         targets.count_dropped(count.saturating_sub(sent));

@@ -38,7 +38,7 @@ pub struct Targets {
     /// `log-profile` sections, as the program counts them.
     pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
-    pub(super) places: Box<[Place]>,
+    pub(super) places: Box<[LineTarget]>,
     /// What the first of these stand for.
     addresses: Box<[LogAddress]>,
     /// Rings, as the program counts them.
@@ -137,15 +137,15 @@ pub(super) struct Target {
 /// What a `log` line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// A place, by its index.
-    Place(usize),
+    /// A target, by its index.
+    Target(usize),
     /// A backend in `mode log`, by its index: it chooses one of its places for each line.
     Backend(usize),
 }
 
-/// A place that takes lines.
+/// One target of lines.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum LineTarget {
     /// Datagrams to an address.
     Address(Address),
     /// A shared descriptor; `None`: it is not open.
@@ -160,7 +160,7 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     addresses: Vec<LogAddress>,
-    opened: Vec<Place>,
+    opened: Vec<LineTarget>,
     problems: Vec<Problem>,
 }
 
@@ -244,7 +244,7 @@ impl Targets {
         let plan = Plan { targets: &proxy.logs, tag, lines: proxy.log_lines.clone() };
         let mut route = Route::new(plan, |address| match address {
             LogAddress::Backend(proxy) => Destination::Backend(*proxy),
-            other => Destination::Place(place(other).unwrap_or_default()),
+            other => Destination::Target(place(other).unwrap_or_default()),
         });
         route.note_profiles(&self.profiles);
         self.proxies.push(|_| route) == Ok(proxy.index)
@@ -342,7 +342,7 @@ impl Targets {
     /// The place that a line goes to; `None`: there is none for it.
     pub(super) fn place(&self, destination: Destination, line: &[u8], arena: &mut Bump) -> Option<usize> {
         match destination {
-            Destination::Place(place) => Some(place),
+            Destination::Target(place) => Some(place),
             Destination::Backend(proxy) => self.backends.get(proxy)?.as_ref()?.choose(line, arena),
         }
     }
@@ -374,7 +374,7 @@ impl Targets {
             return self.rings.get(ring).into_iter().for_each(|ring| ring.move_server(0, address));
         }
         let moved = self.places.iter().find_map(|place| match place {
-            Place::Server(serial, address) if *serial == server.serial => Some(address),
+            LineTarget::Server(serial, address) if *serial == server.serial => Some(address),
             _ => None,
         });
         if let Some(moved) = moved {
@@ -487,21 +487,21 @@ impl Places {
         if let LogAddress::Backend(proxy) = address {
             return Destination::Backend(*proxy);
         }
-        Destination::Place(self.addresses.iter().position(|known| known == address).unwrap_or_else(|| {
-            let place = Place::open(address.clone(), &mut self.problems);
+        Destination::Target(self.addresses.iter().position(|known| known == address).unwrap_or_else(|| {
+            let place = LineTarget::open(address.clone(), &mut self.problems);
             self.addresses.push(address.clone());
             self.add(place)
         }))
     }
 
     /// One place more; its index.
-    pub(super) fn add(&mut self, place: Place) -> usize {
+    pub(super) fn add(&mut self, place: LineTarget) -> usize {
         self.opened.push(place);
         self.opened.len() - 1
     }
 }
 
-impl Place {
+impl LineTarget {
     fn open(address: LogAddress, problems: &mut Vec<Problem>) -> Self {
         match address {
             LogAddress::Inet(address) => Self::Address(Address::Inet(address)),

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use config::spec::RetryOn;
 use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
-use conn::flow::{Moved, Step};
+use conn::flow::{FlowStep, Moved};
 use conn::glitches::GlitchLimits;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
@@ -43,7 +43,7 @@ fn opens_tunnel(state: &StreamState) -> bool {
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        self.down_step = Step::AwaitsSource;
+        self.down_step = FlowStep::AwaitsSource;
         if self.inspecting.is_some() || self.paused_rules.is_some() {
             return self.inspect_and_begin(cx);
         }
@@ -84,7 +84,7 @@ impl Exchange<'_> {
                 Found::Final => return self.inspect_and_begin(cx),
             }
         }
-        self.down_step = Step::Exhausted;
+        self.down_step = FlowStep::Exhausted;
         Ok(false)
     }
 

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use base::moment::Moment;
 use config::spec::RetryOn;
-use conn::flow::Step;
+use conn::flow::FlowStep;
 use rt::net::Hangup;
 
 use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
@@ -87,17 +87,17 @@ impl Exchange<'_> {
 
     /// The first moment at which a direction goes on that a filter holds back.
     fn held_until(&self) -> Option<Moment> {
-        let up = if self.up_step == Step::Held { self.up.held_until() } else { None };
-        let down = if self.down_step == Step::Held { self.down.held_until() } else { None };
+        let up = if self.up_step == FlowStep::Held { self.up.held_until() } else { None };
+        let down = if self.down_step == FlowStep::Held { self.down.held_until() } else { None };
         up.into_iter().chain(down).min()
     }
 
     /// Since when the client is silent, if we wait for it.
     fn client_silent_since(&self) -> Option<Moment> {
-        let reads = self.upload != Upload::Done && self.up_step == Step::AwaitsSource;
+        let reads = self.upload != Upload::Done && self.up_step == FlowStep::AwaitsSource;
         let writes = match self.answer {
             Answer::Awaited => self.down.is_queued(),
-            Answer::Flowing => self.down_step == Step::AwaitsSink,
+            Answer::Flowing => self.down_step == FlowStep::AwaitsSink,
             Answer::Done => false,
         };
         (reads || writes).then(|| self.client_side.since(reads))
@@ -109,10 +109,10 @@ impl Exchange<'_> {
             // Who waits is us.
             return None;
         }
-        let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
+        let writes = self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink;
         let reads = match self.answer {
             Answer::Awaited => self.upload != Upload::Flowing && !self.down.is_queued(),
-            Answer::Flowing => self.down_step == Step::AwaitsSource,
+            Answer::Flowing => self.down_step == FlowStep::AwaitsSource,
             Answer::Done => false,
         };
         (reads || writes).then(|| self.server_side.since(reads))

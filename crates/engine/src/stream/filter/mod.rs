@@ -374,12 +374,12 @@ pub fn tell(filters: Option<&Filters>, event: Event<'_>) {
 }
 
 /// The index of a proxy, and that of a filter in it.
-pub type Place = (usize, usize);
+pub type RulePosition = (usize, usize);
 
 /// A rule limits the bandwidth of the stream by the filter at that place.
 pub fn limit(
     filters: Option<&Filters>,
-    place: Place,
+    place: RulePosition,
     bytes: Option<u64>,
     period: Option<Duration>,
     entry: Option<Pinned>,

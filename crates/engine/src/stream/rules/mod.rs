@@ -74,7 +74,7 @@ pub enum Stop<'r> {
 }
 
 /// How far an evaluation came.
-enum Step<'r> {
+enum RuleStep<'r> {
     /// To the end of the list, or to a rule that lets the message pass.
     End,
     /// To a rule that asks for something that may still come.
@@ -110,7 +110,7 @@ enum Effect {
     /// The offset of its priority, milliseconds.
     Offset(i32),
     /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
-    Limit(filter::Place, Option<u64>, Option<Duration>, Option<Pinned>),
+    Limit(filter::RulePosition, Option<u64>, Option<Duration>, Option<Pinned>),
     /// The level of its line.
     LogLevel(Option<LogLevel>),
     /// A line is written.
@@ -219,13 +219,13 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on until a rule needs the caller to act.
-    fn advance(&mut self, view: &EvalContext<'_>) -> Step<'r> {
+    fn advance(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         loop {
             match self.evaluate(view) {
-                Step::Effect(effect) => perform(view, effect, self.of_stream),
-                Step::Final(ending) => {
+                RuleStep::Effect(effect) => perform(view, effect, self.of_stream),
+                RuleStep::Final(ending) => {
                     self.note(view.state);
-                    return if matches!(ending, Final::Allow) { Step::End } else { Step::Final(ending) };
+                    return if matches!(ending, Final::Allow) { RuleStep::End } else { RuleStep::Final(ending) };
                 }
                 step => return step,
             }
@@ -233,10 +233,10 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on until something else than variables and lists has to change.
-    fn evaluate(&mut self, view: &EvalContext<'_>) -> Step<'r> {
+    fn evaluate(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         self.track_clients(view);
         if self.progress.next >= self.rules.len() {
-            return Step::End;
+            return RuleStep::End;
         }
         view.lend(|context| self.walk(context, view))
     }
@@ -259,15 +259,15 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> Step<'r> {
+    fn walk(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> RuleStep<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             if self.is_to_yield() {
-                return Step::Yield;
+                return RuleStep::Yield;
             }
             let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
             if verdict == Verdict::Unknown && self.waits && !context.bytes.complete {
-                return Step::Unknown;
+                return RuleStep::Unknown;
             }
             self.progress.next += 1;
             let step = match verdict {
@@ -275,16 +275,16 @@ impl<'s, 'r> Course<'s, 'r> {
                 _ => None,
             };
             if !context.spend(1) {
-                return Step::Final(&EXHAUSTED);
+                return RuleStep::Final(&EXHAUSTED);
             }
             if let Some(step) = step {
-                if matches!(step, Step::Unknown) {
+                if matches!(step, RuleStep::Unknown) {
                     self.progress.next -= 1;
                 }
                 return step;
             }
         }
-        Step::End
+        RuleStep::End
     }
 
     /// What a head may measure once it was changed.
@@ -313,7 +313,12 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// What an action asks for. `None`: nothing more, it has been done.
     #[inline(never)]
-    fn take(&mut self, action: &'r Action, context: &sample::Context<'_>, view: &EvalContext<'_>) -> Option<Step<'r>> {
+    fn take(
+        &mut self,
+        action: &'r Action,
+        context: &sample::Context<'_>,
+        view: &EvalContext<'_>,
+    ) -> Option<RuleStep<'r>> {
         match action {
             Action::Edit(edit) => {
                 let text = self.text();
@@ -324,7 +329,7 @@ impl<'s, 'r> Course<'s, 'r> {
                     let value = expression.evaluate(context)?;
                     text.extend_from_slice(value.bytes()?);
                 }
-                Some(Step::Edit(edit))
+                Some(RuleStep::Edit(edit))
             }
             Action::SetVariable(variable, condition, expression) => {
                 let value = expression.evaluate(context);
@@ -359,19 +364,19 @@ impl<'s, 'r> Course<'s, 'r> {
             }
             Action::Track(track) => {
                 let begun = tracking::begin(view, context, track, self.of_stream);
-                (begun == Begun::Later && self.waits && !context.bytes.complete).then_some(Step::Unknown)
+                (begun == Begun::Later && self.waits && !context.bytes.complete).then_some(RuleStep::Unknown)
             }
             Action::ChangeTracked(change) => {
                 tracking::change(view, context, change);
                 None
             }
             Action::Nothing => None,
-            Action::UseCache { .. } | Action::StoreInCache(_) => Some(Step::Cache(action)),
-            Action::Wait(wait) => Some(Step::Wait(wait)),
-            Action::Expect(expected) => Some(Step::Expect(*expected)),
+            Action::UseCache { .. } | Action::StoreInCache(_) => Some(RuleStep::Cache(action)),
+            Action::Wait(wait) => Some(RuleStep::Wait(wait)),
+            Action::Expect(expected) => Some(RuleStep::Expect(*expected)),
             Action::Final(ending) => match &**ending {
                 Final::Redirect(redirect) if redirect.is_void(context) => None,
-                ending => Some(Step::Final(ending)),
+                ending => Some(RuleStep::Final(ending)),
             },
             Action::SetLogLevel(_)
             | Action::Log { .. }
@@ -382,7 +387,7 @@ impl<'s, 'r> Course<'s, 'r> {
             | Action::SetPriorityClass(_)
             | Action::SetPriorityOffset(_)
             | Action::LimitBandwidth(_)
-            | Action::SetEnd(..) => self.effect(action, context).map(Step::Effect),
+            | Action::SetEnd(..) => self.effect(action, context).map(RuleStep::Effect),
         }
     }
 
@@ -438,28 +443,28 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
     view.state.waiting_rule.set(None);
     loop {
         match course.advance(view) {
-            Step::End => return Content::Passes,
-            Step::Final(ending) => return Content::Ended(ending),
-            Step::Unknown => {
+            RuleStep::End => return Content::Passes,
+            RuleStep::Final(ending) => return Content::Ended(ending),
+            RuleStep::Unknown => {
                 view.state.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
                 return Content::Undecided;
             }
-            Step::Yield => {
+            RuleStep::Yield => {
                 *progress = course.progress;
                 return Content::Yields;
             }
-            Step::Wait(Wait::Lookup(lookup)) => {
+            RuleStep::Wait(Wait::Lookup(lookup)) => {
                 view.state.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Asks(lookup);
             }
-            Step::Wait(Wait::Script(call)) => {
+            RuleStep::Wait(Wait::Script(call)) => {
                 view.state.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Runs(call);
             }
             // Of other sets.
-            Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) | Step::Cache(_) => {}
+            RuleStep::Edit(_) | RuleStep::Wait(_) | RuleStep::Expect(_) | RuleStep::Effect(_) | RuleStep::Cache(_) => {}
         }
     }
 }
@@ -474,11 +479,11 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
         course.of_stream = false;
         loop {
             match course.advance(&view) {
-                Step::End | Step::Unknown => break None,
-                Step::Final(ending) => break Some(ending),
-                Step::Expect(expected) => expect(expected),
+                RuleStep::End | RuleStep::Unknown => break None,
+                RuleStep::Final(ending) => break Some(ending),
+                RuleStep::Expect(expected) => expect(expected),
                 // Of other sets.
-                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) | Step::Yield | Step::Cache(_) => {}
+                RuleStep::Edit(_) | RuleStep::Wait(_) | RuleStep::Effect(_) | RuleStep::Yield | RuleStep::Cache(_) => {}
             }
         }
     })
@@ -495,17 +500,17 @@ pub fn run_request<'r>(
     let mut course = Course::resume(session, rules, *progress);
     loop {
         match course.advance(&EvalContext::request(session, state).behind(behind)) {
-            Step::End | Step::Unknown => return Stop::End,
-            Step::Final(ending) => return Stop::Final(ending),
-            Step::Wait(wait) => {
+            RuleStep::End | RuleStep::Unknown => return Stop::End,
+            RuleStep::Final(ending) => return Stop::Final(ending),
+            RuleStep::Wait(wait) => {
                 *progress = course.progress;
                 return Stop::Wait(wait);
             }
-            Step::Yield => {
+            RuleStep::Yield => {
                 *progress = course.progress;
                 return Stop::Yield;
             }
-            Step::Edit(edit) => {
+            RuleStep::Edit(edit) => {
                 keep_line(state, edit);
                 course.share(&mut state.request, behind);
                 let done = edit.apply(&mut state.request, &course.text, course.room());
@@ -513,7 +518,7 @@ pub fn run_request<'r>(
                     return Stop::Final(ending);
                 }
             }
-            Step::Cache(action) => {
+            RuleStep::Cache(action) => {
                 let help = cache::request(session, state, action);
                 if help != Help::None {
                     course.note(state);
@@ -522,7 +527,7 @@ pub fn run_request<'r>(
                 }
             }
             // Of other sets.
-            Step::Expect(_) | Step::Effect(_) => {}
+            RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
     }
 }
@@ -551,20 +556,20 @@ fn finish_response<'r>(
     let session = course.session;
     loop {
         match course.advance(&EvalContext::response(session, state, head).behind(behind)) {
-            Step::End | Step::Unknown => return Stop::End,
-            Step::Final(ending) => return Stop::Final(ending),
-            Step::Wait(wait) => return Stop::Wait(wait),
-            Step::Yield => return Stop::Yield,
-            Step::Edit(edit) => {
+            RuleStep::End | RuleStep::Unknown => return Stop::End,
+            RuleStep::Final(ending) => return Stop::Final(ending),
+            RuleStep::Wait(wait) => return Stop::Wait(wait),
+            RuleStep::Yield => return Stop::Yield,
+            RuleStep::Edit(edit) => {
                 course.share(head, behind);
                 let done = edit.apply(head, &course.text, course.room());
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
                 }
             }
-            Step::Cache(action) => cache::response(session, state, head, action),
+            RuleStep::Cache(action) => cache::response(session, state, head, action),
             // Of other sets.
-            Step::Expect(_) | Step::Effect(_) => {}
+            RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
     }
 }

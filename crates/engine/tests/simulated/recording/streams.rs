@@ -61,7 +61,7 @@ pub const ODD: &[&str] = &[
 
 /// Places of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum TextField {
     Method,
     Scheme,
     Path,
@@ -77,20 +77,20 @@ enum Place {
     TrailerValue,
 }
 
-const PLACES: [Place; 13] = [
-    Place::Method,
-    Place::Scheme,
-    Place::Path,
-    Place::Authority,
-    Place::Name,
-    Place::Value,
-    Place::Host,
-    Place::Cookie,
-    Place::Te,
-    Place::Expect,
-    Place::Length,
-    Place::TrailerName,
-    Place::TrailerValue,
+const PLACES: [TextField; 13] = [
+    TextField::Method,
+    TextField::Scheme,
+    TextField::Path,
+    TextField::Authority,
+    TextField::Name,
+    TextField::Value,
+    TextField::Host,
+    TextField::Cookie,
+    TextField::Te,
+    TextField::Expect,
+    TextField::Length,
+    TextField::TrailerName,
+    TextField::TrailerValue,
 ];
 
 /// Fields that say where a body ends, or that something else does.
@@ -171,26 +171,26 @@ impl Request {
     }
 
     /// Puts `text` into a place: before, within or after what is there.
-    fn put(&mut self, place: Place, text: &str, at: usize) {
+    fn put(&mut self, place: TextField, text: &str, at: usize) {
         let into = match place {
-            Place::Method => &mut self.fields[0].1,
-            Place::Scheme => &mut self.fields[1].1,
-            Place::Path => &mut self.fields[2].1,
-            Place::Authority => &mut self.fields[3].1,
-            Place::Name => &mut self.fields[4].0,
-            Place::Value => &mut self.fields[4].1,
-            Place::Host => self.add("host", "a"),
-            Place::Cookie => self.add("cookie", "a=b"),
-            Place::Te => self.add("te", "trailers"),
-            Place::Expect => self.add("expect", "100-continue"),
-            Place::Length => {
+            TextField::Method => &mut self.fields[0].1,
+            TextField::Scheme => &mut self.fields[1].1,
+            TextField::Path => &mut self.fields[2].1,
+            TextField::Authority => &mut self.fields[3].1,
+            TextField::Name => &mut self.fields[4].0,
+            TextField::Value => &mut self.fields[4].1,
+            TextField::Host => self.add("host", "a"),
+            TextField::Cookie => self.add("cookie", "a=b"),
+            TextField::Te => self.add("te", "trailers"),
+            TextField::Expect => self.add("expect", "100-continue"),
+            TextField::Length => {
                 let length = self.body.len().to_string();
                 self.add("content-length", &length)
             }
-            Place::TrailerName | Place::TrailerValue => {
+            TextField::TrailerName | TextField::TrailerValue => {
                 self.trailers.push(pair("x-t", "u"));
                 let last = self.trailers.last_mut().unwrap();
-                if place == Place::TrailerName { &mut last.0 } else { &mut last.1 }
+                if place == TextField::TrailerName { &mut last.0 } else { &mut last.1 }
             }
         };
         let at = match at {
@@ -247,7 +247,7 @@ pub fn all(mut seed: u64) -> Vec<Input> {
     };
     let mut inputs = Vec::new();
     for (number, place) in PLACES.into_iter().enumerate() {
-        let in_trailers = matches!(place, Place::TrailerName | Place::TrailerValue);
+        let in_trailers = matches!(place, TextField::TrailerName | TextField::TrailerValue);
         let texts = FORBIDDEN.iter().map(|text| (text, !in_trailers)).chain(ODD.iter().map(|text| (text, false)));
         for (turn, (text, refused)) in texts.enumerate() {
             let mut request = Request::new(if turn % 2 == 0 { "GET" } else { "POST" });

@@ -2,14 +2,14 @@
 
 use crate::expression::tests::Scene;
 use crate::pattern::{ChangeError, ListState, ListStates, Which};
-use crate::pattern::{Content, Key, Lists, Lookup, Method, Place, Registry, Use};
+use crate::pattern::{Content, Key, ListLine, Lists, Lookup, Method, Registry, Use};
 use crate::sample::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn list(content: &str, method: Method) -> (Lists, Lookup) {
     let mut registry = Registry::default();
     let usage = |registry: &mut Registry| {
-        registry.file("m", Use::Map, Place::default(), || Ok(content.as_bytes().to_vec())).expect("a list")
+        registry.file("m", Use::Map, ListLine::default(), || Ok(content.as_bytes().to_vec())).expect("a list")
     };
     let list = usage(&mut registry);
     assert_eq!(usage(&mut registry), list, "one list for each name");

@@ -2,7 +2,7 @@
 //! `grpc.health.v1.Health/Check`, and what its answer means. Must never open a connection.
 
 use super::Judgement;
-use crate::check::{Connect, Content, Expect, Request, Step, Wanted};
+use crate::check::{CheckStep, Connect, Content, Expect, Request, Wanted};
 use config::spec::MuxProtocol;
 use expression::log_format::LogFormat;
 use live::health::CheckStatus;
@@ -37,21 +37,21 @@ fn message(service: &str) -> Vec<u8> {
 }
 
 /// A call of the health service, over HTTP/2 whatever the server's line says.
-pub(super) fn steps(service: &str, authority: &str) -> Vec<Step> {
+pub(super) fn steps(service: &str, authority: &str) -> Vec<CheckStep> {
     let fields = [("content-type", "application/grpc"), ("te", "trailers"), ("user-agent", "grpc-weir")];
     let fields = fields.iter().filter_map(|(name, value)| {
         // Texts without anything to work out always compile.
         LogFormat::compile(value).ok().map(|value| (name.as_bytes().into(), value))
     });
     vec![
-        Step::Connect(Connect {
+        CheckStep::Connect(Connect {
             default: true,
             linger: true,
             protocol: Some(MuxProtocol::Http2),
             alpn: Some(vec![b"h2".to_vec()]),
             ..Connect::default()
         }),
-        Step::Request(Request {
+        CheckStep::Request(Request {
             method: Box::from(*b"POST"),
             target: Content::Bytes(format!("http://{authority}{PATH}").into_bytes().into()),
             version: Box::from(*b"HTTP/1.1"),
@@ -59,7 +59,7 @@ pub(super) fn steps(service: &str, authority: &str) -> Vec<Step> {
             body: Some(Content::Bytes(message(service).into())),
             comment: None,
         }),
-        Step::Expect(Box::new(Expect::new(Wanted::Grpc))),
+        CheckStep::Expect(Box::new(Expect::new(Wanted::Grpc))),
     ]
 }
 

@@ -12,7 +12,7 @@ mod tls;
 
 pub use grpc::GrpcAnswer;
 
-use super::{Connect, Content, Expect, Payload, Step, Wanted};
+use super::{CheckStep, Connect, Content, Expect, Payload, Wanted};
 use config::spec::ProtocolCheck;
 use live::health::CheckStatus;
 
@@ -100,21 +100,21 @@ impl Answer {
         }
     }
 
-    fn step(self) -> Step {
+    fn step(self) -> CheckStep {
         let base = Expect::new(Wanted::Protocol(self));
         let (ok, timeout) = match self {
             Self::Tls => (CheckStatus::L6Ok, CheckStatus::L6Timeout),
             _ => (base.ok, base.timeout),
         };
-        Step::Expect(Box::new(Expect { ok, timeout, ..base }))
+        CheckStep::Expect(Box::new(Expect { ok, timeout, ..base }))
     }
 }
 
 /// The script of a check of the backend of that name. `bufsize`: how much of an answer is looked at.
-pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Vec<Step> {
-    let send = |bytes: Vec<u8>| Step::Send(Payload { content: Content::Bytes(bytes.into()), comment: None });
+pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Vec<CheckStep> {
+    let send = |bytes: Vec<u8>| CheckStep::Send(Payload { content: Content::Bytes(bytes.into()), comment: None });
     // They are left in order, not by a reset: servers may take that for an attack.
-    let connect = || Step::Connect(Connect { default: true, linger: true, ..Connect::default() });
+    let connect = || CheckStep::Connect(Connect { default: true, linger: true, ..Connect::default() });
     match check {
         ProtocolCheck::Redis => vec![connect(), send(b"*1\r\n$4\r\nPING\r\n".to_vec()), Answer::Redis.step()],
         ProtocolCheck::Smtp { hello, domain } => vec![

@@ -11,7 +11,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 fn sent(check: &ProtocolCheck) -> Vec<Vec<u8>> {
     let steps = script(check, "b", 16_384);
     let payloads = steps.iter().filter_map(|step| match step {
-        Step::Send(Payload { content: Content::Bytes(bytes), .. }) => Some(bytes.to_vec()),
+        CheckStep::Send(Payload { content: Content::Bytes(bytes), .. }) => Some(bytes.to_vec()),
         _ => None,
     });
     payloads.collect()
@@ -142,15 +142,15 @@ fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     let user = Some(("user".to_owned(), MysqlVersion::Post41));
     let steps = script(&ProtocolCheck::Mysql { user }, "b", 16_384);
     let answers = steps.iter().filter_map(|step| match step {
-        Step::Expect(expect) => match expect.wanted {
+        CheckStep::Expect(expect) => match expect.wanted {
             Wanted::Protocol(answer) => Some(answer),
             _ => None,
         },
         _ => None,
     });
     assert_eq!(answers.collect::<Vec<_>>(), [Answer::MysqlGreeting, Answer::MysqlReply]);
-    let sent = steps.iter().position(|step| matches!(step, Step::Send(_)));
-    assert!(sent < steps.iter().position(|step| matches!(step, Step::Expect(_))), "{sent:?}");
+    let sent = steps.iter().position(|step| matches!(step, CheckStep::Send(_)));
+    assert!(sent < steps.iter().position(|step| matches!(step, CheckStep::Expect(_))), "{sent:?}");
 }
 
 /// A name, and its value as it is sent.

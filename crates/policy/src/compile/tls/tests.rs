@@ -134,7 +134,7 @@ fn compile_text(text: &str) -> (Option<Program>, Vec<String>) {
     if found.iter().any(config::diagnostic::Diagnostic::is_alert) {
         return (None, found.into_iter().map(|found| found.message).collect());
     }
-    let program = crate::compile(&loaded.spec, &mut Files, &crate::Limits::default(), &mut found);
+    let program = crate::compile(&loaded.spec, &mut Files, &crate::SystemLimits::default(), &mut found);
     (program, found.into_iter().map(|found| found.message).collect())
 }
 

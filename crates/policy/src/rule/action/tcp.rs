@@ -143,7 +143,7 @@ mod tests {
     use super::End;
     use crate::running::tests::{FewNames, Scene};
     use expression::Expression;
-    use expression::sample::Place;
+    use expression::sample::EvalPlace;
 
     #[test]
     fn ends_change() {
@@ -159,7 +159,7 @@ mod tests {
             (End::DestinationPort, "int(8080)", Some("203.0.113.9:8080")),
         ];
         for (end, text, wanted) in rows {
-            let expression = Expression::parse_all(text, Place::FrontRequestContent, &FewNames).unwrap();
+            let expression = Expression::parse_all(text, EvalPlace::FrontRequestContent, &FewNames).unwrap();
             let found = Scene::default().with(|context| end.change(context, &expression));
             assert_eq!(found.map(|found| found.to_string()).as_deref(), wanted, "{end:?} {text}");
         }

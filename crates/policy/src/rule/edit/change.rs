@@ -114,11 +114,11 @@ impl Change<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::h1::{Limits, Parse, Scan, parse_request};
+    use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 
     fn request(text: &str) -> Head {
         let mut head = Head::new();
-        let parsed = parse_request(text.as_bytes(), &Limits::default(), &mut Scan::default(), &mut head);
+        let parsed = parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);
         assert!(matches!(parsed, Ok(Parse::Complete { .. })));
         head
     }

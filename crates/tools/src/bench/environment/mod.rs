@@ -11,7 +11,7 @@ use super::report::Unit;
 use super::results::Finding;
 use super::scenario::Scenario;
 use super::seats::Places;
-use super::steps::Step;
+use super::steps::BenchStep;
 use base::ProcessorSet;
 use rt::process;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Needs<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
     /// Its combinations.
-    pub steps: &'a [Step],
+    pub steps: &'a [BenchStep],
     /// Processors that may be used.
     pub available: &'a ProcessorSet,
     /// Who runs where in the widest step.

@@ -50,7 +50,7 @@ pub struct Scenario {
     pub processors: Seats,
     /// What is asked of the system.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: BenchLimits,
     /// The origins; `weir origin` where there is none.
     #[serde(default)]
     pub origin: Vec<Origin>,
@@ -138,7 +138,7 @@ impl Default for Seats {
 /// What is asked of the system.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct BenchLimits {
     /// Open files of each process; what the connections need where it is not written.
     pub descriptors: Option<u64>,
 }

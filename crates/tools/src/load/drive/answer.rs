@@ -1,7 +1,7 @@
 //! One answer as its bytes come: where its head ends, what the head says of body and connection, where the body ends.
 //! Must never keep or look at a body's bytes.
 
-use wire::h1::{ChunkDecoder, ChunkState, Limits, Parse, RequestContext, Scan, parse_response};
+use wire::h1::{ChunkDecoder, ChunkState, HeadLimits, Parse, RequestContext, Scan, parse_response};
 use wire::http::{Fields, Framing, Head};
 
 /// Bytes of a head at most.
@@ -17,7 +17,7 @@ const CHUNK_LINE: usize = 32;
 pub(super) struct Scratch {
     head: Head,
     trailers: Fields,
-    limits: Limits,
+    limits: HeadLimits,
     /// For each target the last head that was complete.
     known: Vec<Known>,
 }
@@ -66,7 +66,7 @@ enum State {
 
 /// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum NextRead {
     /// More bytes are to be read.
     Read,
     /// So many bytes, and perhaps more behind them, are body and can be dropped unseen.
@@ -81,7 +81,7 @@ pub(super) struct NoHttp;
 
 impl Scratch {
     pub(super) fn new(targets: usize) -> Self {
-        let limits = Limits { max_head: LARGEST_HEAD, max_fields: MOST_LINES, ..Limits::default() };
+        let limits = HeadLimits { max_head: LARGEST_HEAD, max_fields: MOST_LINES, ..HeadLimits::default() };
         let known = (0..targets).map(|_| Known::default()).collect();
         Self { head: Head::new(), trailers: Fields::new(), limits, known }
     }
@@ -111,13 +111,13 @@ impl Answer {
     }
 
     /// Takes bytes that came. Bytes behind the answer's end are junk: nothing was asked for.
-    pub(super) fn feed(&mut self, bytes: &mut [u8], scratch: &mut Scratch) -> Result<Step, NoHttp> {
+    pub(super) fn feed(&mut self, bytes: &mut [u8], scratch: &mut Scratch) -> Result<NextRead, NoHttp> {
         let mut used = 0;
         loop {
             let rest = &mut bytes[used..];
             match &mut self.state {
-                State::End => return if rest.is_empty() { Ok(Step::End) } else { Err(NoHttp) },
-                State::Head if rest.is_empty() => return Ok(Step::Read),
+                State::End => return if rest.is_empty() { Ok(NextRead::End) } else { Err(NoHttp) },
+                State::Head if rest.is_empty() => return Ok(NextRead::Read),
                 State::Head => used += self.feed_head(rest, scratch)?,
                 State::Length(0) => self.state = State::End,
                 State::Length(left) => {
@@ -125,7 +125,7 @@ impl Answer {
                     *left -= count;
                     used += count as usize;
                     if *left > 0 {
-                        return Ok(Step::Drop(*left));
+                        return Ok(NextRead::Drop(*left));
                     }
                 }
                 State::Chunked(decoder) => {
@@ -133,7 +133,7 @@ impl Answer {
                     let rest = &mut bytes[used..];
                     if rest.is_empty() {
                         let left = decoder.remaining_in_chunk();
-                        return Ok(if left > 0 { Step::Drop(left) } else { Step::Read });
+                        return Ok(if left > 0 { NextRead::Drop(left) } else { NextRead::Read });
                     }
                     let line = rest.len().min(CHUNK_LINE);
                     let decoded = decoder.decode_in_place(&mut rest[..line], &mut scratch.trailers);
@@ -143,29 +143,29 @@ impl Answer {
                         self.state = State::End;
                     }
                 }
-                State::UntilClose => return Ok(Step::Drop(u64::MAX)),
+                State::UntilClose => return Ok(NextRead::Drop(u64::MAX)),
             }
         }
     }
 
-    /// So many bytes of body were dropped unseen, as [`Step::Drop`] allowed.
-    pub(super) fn dropped(&mut self, count: u64) -> Step {
+    /// So many bytes of body were dropped unseen, as [`NextRead::Drop`] allowed.
+    pub(super) fn dropped(&mut self, count: u64) -> NextRead {
         match &mut self.state {
             State::Length(left) => {
                 *left = left.saturating_sub(count);
                 if *left > 0 {
-                    return Step::Drop(*left);
+                    return NextRead::Drop(*left);
                 }
                 self.state = State::End;
-                Step::End
+                NextRead::End
             }
             State::Chunked(decoder) => {
                 decoder.skip(count);
                 let left = decoder.remaining_in_chunk();
-                if left > 0 { Step::Drop(left) } else { Step::Read }
+                if left > 0 { NextRead::Drop(left) } else { NextRead::Read }
             }
-            State::UntilClose => Step::Drop(u64::MAX),
-            State::Head | State::End => Step::Read,
+            State::UntilClose => NextRead::Drop(u64::MAX),
+            State::Head | State::End => NextRead::Read,
         }
     }
 

@@ -13,8 +13,8 @@ use base::Moment;
 use conn::transport::{Opening, Transport};
 use rt::net::Hangup;
 
-use super::answer::{Answer, Step};
-use super::course::{Course, Lane, Place};
+use super::answer::{Answer, NextRead};
+use super::course::{Course, Lane, LaneStart};
 use super::failure::{Failure, failure_of};
 use super::link::{Link, Open, Opener};
 use super::pacer::Pacer;
@@ -55,7 +55,7 @@ struct Exchange<'a> {
     asked: bool,
     /// It asks for the connection to be closed.
     closing: bool,
-    step: Step,
+    step: NextRead,
     /// Bytes below which the kernel does not wake the task; 1 unless a long body comes.
     mark: u64,
     /// Bytes that the last try to read found.
@@ -78,9 +78,9 @@ impl Exchange<'_> {
     /// nothing came.
     fn wait_for_much(&mut self, stream: &mut Transport, patient: bool) {
         let left = match self.step {
-            Step::Drop(left) => left,
+            NextRead::Drop(left) => left,
             // A line between chunks, or a head: each byte counts.
-            Step::Read | Step::End => 1,
+            NextRead::Read | NextRead::End => 1,
         };
         let begins = patient && self.last >= FAST && (2 * WORTH_WAKING..u64::MAX).contains(&left);
         let mark = if left < 2 * WORTH_WAKING { left } else { WORTH_WAKING };
@@ -108,7 +108,7 @@ pub(super) struct Client {
 }
 
 /// Fills one place, to the end of the run.
-pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: Place) {
+pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: LaneStart) {
     worker.enlist().await;
     let course = Arc::clone(&worker.course);
     let begins = course.start() + place.begins;
@@ -263,7 +263,7 @@ impl Client {
         self.arm();
         let times = Times { begun: Some(since.unwrap_or_else(rt::read_clock)), ..Times::default() };
         let bytes = if closing { &request.closing } else { &request.bytes };
-        Some(Exchange { bytes, sent: 0, asked: false, closing, step: Step::Read, mark: 1, last: 0, times })
+        Some(Exchange { bytes, sent: 0, asked: false, closing, step: NextRead::Read, mark: 1, last: 0, times })
     }
 
     /// Sends a request and takes its answer. Whether the connection can be used on.
@@ -456,7 +456,7 @@ impl Client {
                 return self.poll_patience(context, true).map(Err);
             };
             exchange.step = taken?;
-            if exchange.step == Step::End {
+            if exchange.step == NextRead::End {
                 return Poll::Ready(Ok(()));
             }
             self.arm();
@@ -469,21 +469,23 @@ impl Client {
         context: &mut Context<'_>,
         stream: &mut Transport,
         exchange: &mut Exchange<'_>,
-    ) -> Poll<Result<Step, Failure>> {
+    ) -> Poll<Result<NextRead, Failure>> {
         let Reading { buffer, scratch } = &mut *self.worker.reading.borrow_mut();
         let polled = match exchange.step {
-            Step::Read | Step::End => {
+            NextRead::Read | NextRead::End => {
                 buffer.clear();
                 stream.poll_read(context, buffer)
             }
-            Step::Drop(count) => stream.poll_discard(context, count.min(MOST_DROPPED) as usize),
+            NextRead::Drop(count) => stream.poll_discard(context, count.min(MOST_DROPPED) as usize),
         };
         if polled.is_pending() {
             exchange.wait_for_much(stream, self.course.plan.timeout.is_none());
         }
         let count = match ready!(polled) {
             Err(error) => return Poll::Ready(Err(failure_of(error, false))),
-            Ok(0) => return Poll::Ready(if self.answer.closed() { Ok(Step::End) } else { Err(Failure::Reset(None)) }),
+            Ok(0) => {
+                return Poll::Ready(if self.answer.closed() { Ok(NextRead::End) } else { Err(Failure::Reset(None)) });
+            }
             Ok(count) => count as u64,
         };
         let times = &mut exchange.times;
@@ -491,13 +493,13 @@ impl Client {
         exchange.last = count;
         let first = *times.first_byte.get_or_insert_with(rt::read_clock);
         let step = match exchange.step {
-            Step::Drop(_) => self.answer.dropped(count),
+            NextRead::Drop(_) => self.answer.dropped(count),
             _ => match self.answer.feed(buffer.data_mut(), scratch) {
                 Ok(step) => step,
                 Err(_) => return Poll::Ready(Err(Failure::NoHttp)),
             },
         };
-        if step == Step::End {
+        if step == NextRead::End {
             times.last_byte = Some(if times.received == count { first } else { rt::read_clock() });
             if exchange.mark > 1 {
                 let _ = stream.set_receive_low_water(1);

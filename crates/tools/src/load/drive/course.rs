@@ -61,7 +61,7 @@ pub(super) struct Request {
 
 /// A connection's place in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LaneStart {
     pub(super) lane: usize,
     /// When it begins, counted from the run's start.
     pub(super) begins: Duration,
@@ -98,7 +98,7 @@ impl Course {
     }
 
     /// The connections of one worker: they are dealt in turn.
-    pub(super) fn places(&self, worker: usize) -> Vec<Place> {
+    pub(super) fn places(&self, worker: usize) -> Vec<LaneStart> {
         let mut places = Vec::new();
         let mut dealt = 0;
         for (lane, of) in self.lanes.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Course {
                 if dealt % self.workers == worker {
                     let ramp = if of.reference { Duration::ZERO } else { self.plan.ramp_up };
                     let begins = ramp.mul_f64(f64::from(number) / f64::from(of.connections.max(1)));
-                    places.push(Place { lane, begins });
+                    places.push(LaneStart { lane, begins });
                 }
                 dealt += 1;
             }

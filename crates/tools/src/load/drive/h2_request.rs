@@ -1,6 +1,6 @@
 //! A request as frames of HTTP/2, made once of the text that goes out by HTTP/1. Must never change what is asked for.
 
-use wire::h1::{Edits, Limits, Parse, Scan, parse_request};
+use wire::h1::{Edits, HeadLimits, Parse, Scan, parse_request};
 use wire::h2::{encode_request, flag};
 use wire::http::{Framing, Head, Name};
 
@@ -23,7 +23,7 @@ impl FramedRequest {
     pub(super) fn new(target: &Target) -> Result<Self, String> {
         let cannot = |why: &str| format!("{}: {why}", target.url);
         let mut head = Head::new();
-        let limits = Limits { max_head: target.request.len(), max_fields: MOST_LINES, ..Limits::default() };
+        let limits = HeadLimits { max_head: target.request.len(), max_fields: MOST_LINES, ..HeadLimits::default() };
         let parsed = parse_request(&target.request, &limits, &mut Scan::default(), &mut head);
         let Ok(Parse::Complete { consumed }) = parsed else {
             return Err(cannot("its head cannot be sent by HTTP/2"));

@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 
 use rt::{Class, NO_TAG, Signal};
 
-use self::course::{Course, Place};
+use self::course::{Course, LaneStart};
 pub use self::gather::{Gathering, Report, Sink};
 use self::worker::{Phase, Worker};
 use super::plan::Plan;
@@ -81,7 +81,7 @@ fn begin(course: &Arc<Course>, sink: Arc<dyn Sink>, number: rt::WorkerId) {
     let places = course.places(usize::from(number));
     let worker = Rc::new(Worker::new(course, sink, &places));
     rt::set_local(Rc::clone(&worker) as Rc<dyn std::any::Any>);
-    let is_reference = |place: &Place| course.lanes.get(place.lane).is_some_and(|lane| lane.reference);
+    let is_reference = |place: &LaneStart| course.lanes.get(place.lane).is_some_and(|lane| lane.reference);
     if places.iter().all(is_reference) {
         worker.load_ended();
     }

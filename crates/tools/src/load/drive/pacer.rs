@@ -20,14 +20,14 @@ struct State {
     due: Due,
     /// Connections that wait, by their numbers, the longest first.
     waiting: VecDeque<usize>,
-    places: Vec<Place>,
+    places: Vec<PacerSlot>,
     /// The task that hands out due requests, while there is no waiter.
     clerk: Option<Waker>,
 }
 
 /// What a connection has of the pacer.
 #[derive(Default)]
-struct Place {
+struct PacerSlot {
     waits: bool,
     granted: Option<Moment>,
     waker: Option<Waker>,
@@ -42,7 +42,7 @@ impl Pacer {
     /// A number for a connection.
     pub(super) fn join(&self) -> usize {
         let places = &mut self.state.borrow_mut().places;
-        places.push(Place::default());
+        places.push(PacerSlot::default());
         places.len() - 1
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::{Buffer, Moment};
 
 use super::answer::Scratch;
-use super::course::{Course, Place};
+use super::course::{Course, LaneStart};
 use super::gather::{Report, Sink};
 use super::pacer::Pacer;
 use super::schedule::{Due, Schedule};
@@ -77,7 +77,7 @@ pub(super) struct Alive {
 }
 
 impl Worker {
-    pub(super) fn new(course: &Arc<Course>, sink: Arc<dyn Sink>, places: &[Place]) -> Self {
+    pub(super) fn new(course: &Arc<Course>, sink: Arc<dyn Sink>, places: &[LaneStart]) -> Self {
         let reading = Reading { buffer: rt::buffer(), scratch: Scratch::new(course.plan.targets.len()) };
         let turns = course.lanes.iter().map(|lane| Turns::new(lane.requests.iter().map(|request| request.weight)));
         Self {
@@ -339,7 +339,7 @@ fn client(course: &Course) -> Option<Rc<tls::Client>> {
 }
 
 /// The paces of this worker's connections: each worker has the part of the rate that it has of the connections.
-fn pacers(course: &Course, places: &[Place]) -> Vec<Option<Pacer>> {
+fn pacers(course: &Course, places: &[LaneStart]) -> Vec<Option<Pacer>> {
     let offset = f64::from(rt::worker()) / course.workers as f64;
     let pacer = |(number, lane): (usize, &super::course::Lane)| {
         let here = places.iter().filter(|place| place.lane == number).count();

@@ -11,7 +11,7 @@ mod value;
 pub use help::page;
 pub use table::{Group, OPTIONS, Row, Value};
 
-use super::plan::{Output, Pace, Place, Plan, Tls};
+use super::plan::{Output, Pace, Plan, ReportSink, Tls};
 use super::target::{Body, Resolve, Url, Wanted, Wording, prepare};
 use crate::Outcome;
 use std::ffi::{OsStr, OsString};
@@ -234,10 +234,12 @@ impl Draft {
 
 /// One form for standard output, one file for each form.
 fn places(output: &Output) -> Result<(), Outcome> {
-    let on_stdout = |place: &Option<Place>| *place == Some(Place::Stdout);
+    let on_stdout = |place: &Option<ReportSink>| *place == Some(ReportSink::Stdout);
     let both = match (&output.json, &output.csv) {
-        (Some(Place::Stdout), Some(Place::Stdout)) => Some("--json and --csv cannot both have standard output"),
-        (Some(Place::File(one)), Some(Place::File(other))) if one == other => {
+        (Some(ReportSink::Stdout), Some(ReportSink::Stdout)) => {
+            Some("--json and --csv cannot both have standard output")
+        }
+        (Some(ReportSink::File(one)), Some(ReportSink::File(other))) if one == other => {
             Some("--json and --csv name the same file")
         }
         _ if output.live && (on_stdout(&output.json) || on_stdout(&output.csv)) => {

@@ -3,7 +3,7 @@
 use super::value::{count, limit, rate, time};
 use super::{Draft, misused};
 use crate::Outcome;
-use crate::load::plan::{Place, Reference};
+use crate::load::plan::{Reference, ReportSink};
 use crate::load::target::{LARGEST_BODY, check_field, check_method, read_body};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -418,6 +418,6 @@ fn field(draft: &mut Draft, name: &'static str, value: &OsStr) -> Result<(), Out
     Ok(())
 }
 
-fn place(value: &OsStr) -> Place {
-    if value.is_empty() { Place::Stdout } else { Place::File(PathBuf::from(value)) }
+fn place(value: &OsStr) -> ReportSink {
+    if value.is_empty() { ReportSink::Stdout } else { ReportSink::File(PathBuf::from(value)) }
 }

@@ -79,8 +79,8 @@ fn values_stand_behind_their_option_in_every_form() {
     assert_eq!(plan(&["--constant=1.5k", "a"]).pace, Pace::Constant(1500.0));
     assert_eq!(plan(&["-R", "10", "a"]).pace, Pace::AtMost(10.0));
     assert_eq!(plan(&["--reference", "100,4", "a"]).reference, Some(Reference { rate: 100.0, connections: 4 }));
-    assert_eq!(plan(&["--json", "a"]).output.json, Some(Place::Stdout));
-    assert_eq!(plan(&["--csv=x", "a"]).output.csv, Some(Place::File("x".into())));
+    assert_eq!(plan(&["--json", "a"]).output.json, Some(ReportSink::Stdout));
+    assert_eq!(plan(&["--csv=x", "a"]).output.csv, Some(ReportSink::File("x".into())));
     assert_eq!(plan(&["--", "a"]).targets.len(), 1);
 }
 

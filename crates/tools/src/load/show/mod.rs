@@ -12,7 +12,7 @@ mod sink;
 mod verbose;
 
 use super::counters::Counters;
-use super::plan::{Output, Place, Plan};
+use super::plan::{Output, Plan, ReportSink};
 use super::record::Moment;
 use crate::Outcome;
 use sink::Sink;
@@ -81,7 +81,7 @@ fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outco
     if let Some(place) = &output.csv {
         forms.push(Box::new(csv::Csv::new(Sink::open(place)?, quiet_on(place, output))));
     }
-    let taken = [&output.json, &output.csv].contains(&&Some(Place::Stdout));
+    let taken = [&output.json, &output.csv].contains(&&Some(ReportSink::Stdout));
     if output.live {
         forms.push(Box::new(live::Live::new(plan, Sink::Stdout)));
     } else if !taken && !output.quiet {
@@ -101,8 +101,8 @@ fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outco
 }
 
 /// Whether `-q` leaves the seconds out there: a file is what was asked for, whole.
-fn quiet_on(place: &Place, output: &Output) -> bool {
-    output.quiet && *place == Place::Stdout
+fn quiet_on(place: &ReportSink, output: &Output) -> bool {
+    output.quiet && *place == ReportSink::Stdout
 }
 
 /// Several forms of the same run.

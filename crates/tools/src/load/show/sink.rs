@@ -1,7 +1,7 @@
 //! Where text goes. Must never take a reader that has left for a fault.
 
 use crate::Outcome;
-use crate::load::plan::Place;
+use crate::load::plan::ReportSink;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ impl Sink {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn open(place: &Place) -> Result<Self, Outcome> {
+    pub fn open(place: &ReportSink) -> Result<Self, Outcome> {
         match place {
-            Place::Stdout => Ok(Self::Stdout),
-            Place::File(path) => match File::create(path) {
+            ReportSink::Stdout => Ok(Self::Stdout),
+            ReportSink::File(path) => match File::create(path) {
                 Ok(file) => Ok(Self::File(file, path.clone())),
                 Err(error) => Err(Outcome::Failed(format!("cannot write '{}': {error}", path.display()))),
             },
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
-        let open = |path: &str| Sink::open(&Place::File(path.into()));
+        let open = |path: &str| Sink::open(&ReportSink::File(path.into()));
         assert!(
             matches!(open("/nonexistent/x"), Err(Outcome::Failed(why)) if why.starts_with("cannot write '/nonexistent/x'"))
         );

@@ -19,12 +19,12 @@ use crate::worker::Worker;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection's place among those of its relay, and of the process. Dropping it gives both back.
-struct Place {
+struct RelaySlot {
     worker: Rc<Worker>,
     relay: usize,
 }
 
-impl Place {
+impl RelaySlot {
     /// `None`: the relay has as many connections as it may.
     fn take(worker: &Rc<Worker>, relay: usize) -> Option<Self> {
         let open = &worker.process.log_targets.relays.get(relay)?.open;
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RelaySlot {
     fn drop(&mut self) {
         if let Some(relay) = self.worker.process.log_targets.relays.get(self.relay) {
             relay.open.fetch_sub(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<L
         if !ready.await {
             return;
         }
-        let Some(place) = Place::take(&worker, relay) else {
+        let Some(place) = RelaySlot::take(&worker, relay) else {
             rt::sleep(PAUSE).await;
             continue;
         };
@@ -75,7 +75,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<L
 
 /// Serves a sender behind the headers that it begins with. The source of its messages is their sender, not the one
 /// that a header names, as with HAProxy 3.5.
-async fn receive(place: Place, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
+async fn receive(place: RelaySlot, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
     let generation = place.worker.generation();
     let patience = generation.program.log_forwards.get(place.relay).and_then(|relay| relay.timeout);
     drop(generation);
@@ -89,7 +89,7 @@ struct Connection {
     /// The front of a message that has not come whole; no buffer is held between messages.
     input: Buffer,
     source: Option<IpAddr>,
-    place: Place,
+    place: RelaySlot,
 }
 
 impl Connection {

@@ -17,17 +17,17 @@ enum Taken {
 fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) -> Taken {
     let mut answer = Answer::new();
     answer.begin(0, head_only);
-    let mut step = Step::Read;
+    let mut step = NextRead::Read;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         step = match step {
-            Step::Drop(count) if count >= piece.len() as u64 => answer.dropped(piece.len() as u64),
+            NextRead::Drop(count) if count >= piece.len() as u64 => answer.dropped(piece.len() as u64),
             _ => match answer.feed(&mut piece.to_vec(), scratch) {
                 Ok(step) => step,
                 Err(NoHttp) => return Taken::Bad,
             },
         };
     }
-    if step == Step::End || (closed && answer.closed()) {
+    if step == NextRead::End || (closed && answer.closed()) {
         Taken::Whole(answer.status(), answer.keeps_alive())
     } else {
         Taken::Cut
@@ -114,14 +114,14 @@ fn a_body_is_dropped_without_being_read() {
     let mut answer = Answer::new();
     answer.begin(0, false);
     let mut head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nabc".to_vec();
-    assert_eq!(answer.feed(&mut head, &mut scratch), Ok(Step::Drop(999_997)));
-    assert_eq!(answer.dropped(999_990), Step::Drop(7));
-    assert_eq!(answer.dropped(7), Step::End);
+    assert_eq!(answer.feed(&mut head, &mut scratch), Ok(NextRead::Drop(999_997)));
+    assert_eq!(answer.dropped(999_990), NextRead::Drop(7));
+    assert_eq!(answer.dropped(7), NextRead::End);
     answer.begin(0, false);
     let mut head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\nabc".to_vec();
-    assert_eq!(answer.feed(&mut head, &mut scratch), Ok(Step::Drop(0xf_fffc)));
-    assert_eq!(answer.dropped(0xf_fffc), Step::Read);
-    assert_eq!(answer.feed(&mut b"\r\n0\r\n\r\n".to_vec(), &mut scratch), Ok(Step::End));
+    assert_eq!(answer.feed(&mut head, &mut scratch), Ok(NextRead::Drop(0xf_fffc)));
+    assert_eq!(answer.dropped(0xf_fffc), NextRead::Read);
+    assert_eq!(answer.feed(&mut b"\r\n0\r\n\r\n".to_vec(), &mut scratch), Ok(NextRead::End));
 }
 
 #[test]
@@ -131,5 +131,5 @@ fn a_head_that_is_known_is_another_one_for_another_target() {
     assert_eq!(take(&[text, b"hello"], false, false, &mut scratch), Taken::Whole(200, true));
     let mut answer = Answer::new();
     answer.begin(1, true);
-    assert_eq!(answer.feed(&mut text.to_vec(), &mut scratch), Ok(Step::End), "the answer to HEAD has no body");
+    assert_eq!(answer.feed(&mut text.to_vec(), &mut scratch), Ok(NextRead::End), "the answer to HEAD has no body");
 }

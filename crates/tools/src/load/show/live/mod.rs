@@ -84,13 +84,13 @@ impl Drop for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::plan::Place;
+    use crate::load::plan::ReportSink;
     use crate::load::show::tests::{plan, second, total};
 
     /// A live view that draws into a file, and what is in the file when it is gone.
     fn drawn(name: &str, run: impl FnOnce(&mut Live)) -> String {
         let path = std::env::temp_dir().join(format!("weir-live-{name}-{}", std::process::id()));
-        let sink = Sink::open(&Place::File(path.clone())).expect("a file");
+        let sink = Sink::open(&ReportSink::File(path.clone())).expect("a file");
         let mut live = Live::new(&plan(&["-d", "10", "a"]), sink);
         run(&mut live);
         drop(live);
