@@ -19,15 +19,22 @@ pub struct Tool {
     pub name: &'static str,
     /// What it does, one line of the help.
     pub doc: &'static str,
+    /// Its `--help`.
+    pub help: fn() -> String,
     /// Runs it with the words behind its name, to its end.
     pub run: fn(&[OsString]) -> Outcome,
 }
 
 /// Every tool.
 pub const TOOLS: &[Tool] = &[
-    Tool { name: "load", doc: "sends requests and measures the answers", run: load::main },
-    Tool { name: "origin", doc: "answers requests with whatever they ask for", run: origin::main },
-    Tool { name: "bench", doc: "measures proxies side by side and draws the result", run: bench::main },
+    Tool { name: "load", doc: "sends requests and measures the answers", help: load::help, run: load::main },
+    Tool { name: "origin", doc: "answers requests with whatever they ask for", help: origin::help, run: origin::main },
+    Tool {
+        name: "bench",
+        doc: "measures proxies side by side and draws the result",
+        help: bench::help,
+        run: bench::main,
+    },
 ];
 
 /// The tool of that name.

@@ -21,6 +21,8 @@ USAGE
     weir -h | --help                        prints this page
     weir load | origin | bench [OPTIONS]    a load generator, a test origin server, a benchmark that compares proxies;
                                             each has a --help
+    weir completions bash|zsh|fish          prints a completion script for that shell
+    weir manual                             prints this page in the format of man(1)
 
     Flags come in any order, each as a word of its own. The command line takes precedence over the configuration.
 ";

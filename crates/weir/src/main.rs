@@ -28,6 +28,7 @@ mod rights;
 mod saved_state;
 mod scripts;
 mod serve;
+mod shell;
 mod takeover;
 mod tool;
 mod topology;
@@ -56,6 +57,9 @@ fn main() -> ExitCode {
     let called_haproxy = identity::is_haproxy();
     identity::name_process();
     if let Some(code) = tool::run(&words) {
+        return code;
+    }
+    if let Some(code) = shell::run(&words) {
         return code;
     }
     rt::signal::discard_inherited();

@@ -14,6 +14,14 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
     Some(start(name, rest))
 }
 
+/// The name, the purpose and the help page of each tool of this build.
+pub fn helps() -> Vec<(&'static str, &'static str, String)> {
+    #[cfg(feature = "tools")]
+    return tools::TOOLS.iter().map(|tool| (tool.name, tool.doc, (tool.help)())).collect();
+    #[cfg(not(feature = "tools"))]
+    Vec::new()
+}
+
 #[cfg(feature = "tools")]
 fn start(name: &str, words: &[OsString]) -> ExitCode {
     tools::find(name).map_or(ExitCode::FAILURE, |tool| (tool.run)(words).finish(tool.name))

@@ -38,6 +38,12 @@ use arguments::Task;
 use scenario::shipped;
 use std::ffi::OsString;
 
+/// The page that `--help` prints.
+#[must_use]
+pub fn help() -> String {
+    arguments::HELP.to_owned()
+}
+
 /// Runs the tool with the words behind its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {

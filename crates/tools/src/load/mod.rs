@@ -17,6 +17,12 @@ use options::Wish;
 use std::ffi::OsString;
 use std::io::Write;
 
+/// The page that `--help` prints.
+#[must_use]
+pub fn help() -> String {
+    options::page()
+}
+
 /// Runs the tool with the words behind its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {

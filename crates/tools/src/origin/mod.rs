@@ -22,6 +22,12 @@ use std::io::Write;
 use crate::Outcome;
 use arguments::Command;
 
+/// The page that `--help` prints.
+#[must_use]
+pub fn help() -> String {
+    arguments::HELP.to_owned()
+}
+
 /// Runs the tool with the words behind its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {

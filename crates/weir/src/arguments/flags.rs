@@ -118,7 +118,7 @@ pub const FLAGS: &[Flag] = &[
     }),
     switch!("-D", Running, "starts in the background and returns when every address is bound", daemon),
     switch!("-d", Running, "stays in the foreground, overriding the configuration", foreground),
-    switch!("-db", Running, "the same", foreground),
+    switch!("-db", Running, "the same as -d", foreground),
     row("-p", Value::Next("FILE"), Group::Running, "writes the process ID to FILE", |s, v| {
         s.pid_file = Some(PathBuf::from(v));
         Ok(())
@@ -135,7 +135,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     switch!("-4", Running, "resolves names to IPv4 addresses only", ipv4_only),
     switch!("-W", Running, "keeps a master process that starts workers and replaces them on SIGUSR2", master),
-    row("-Ws", Value::None, Group::Running, "the same, and notifies systemd", |s, _| {
+    row("-Ws", Value::None, Group::Running, "the same as -W, and notifies systemd", |s, _| {
         (s.master, s.notify) = (true, true);
         Ok(())
     }),

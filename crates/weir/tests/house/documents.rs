@@ -62,6 +62,17 @@ fn every_link_of_a_document_leads_to_a_file_and_its_heading() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+#[test]
+fn the_book_lists_every_page() {
+    let summary = tree::read(Path::new("docs/SUMMARY.md"));
+    let listed: Vec<&str> = links(&summary);
+    let pages = documents().into_iter().filter_map(|path| Some(path.strip_prefix("docs").ok()?.to_owned()));
+    let missing: Vec<PathBuf> = pages
+        .filter(|page| page != Path::new("SUMMARY.md") && !listed.iter().any(|target| Path::new(target) == page))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
+
 /// The anchors that the headings of a text get: small letters, digits, dashes for blanks, nothing for other characters.
 fn anchors(text: &str) -> Vec<String> {
     let letter = |letter: char| match letter {

@@ -30,6 +30,7 @@ mod multipath;
 mod namespaces;
 mod networks;
 mod ocsp;
+mod packages;
 mod pages;
 mod peers;
 mod pki;

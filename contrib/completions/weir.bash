@@ -1,0 +1,43 @@
+# Completion of weir for bash, written by 'weir completions bash'.
+
+_weir() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words= files= values=
+    case ${COMP_WORDS[1]} in
+    load)
+        words='-c -t -d -n -r -s -R --constant --reference -T -w --h2 --streams -e -F -H -I -X --data --body --weight -l -ll -S -P -A -O --json --csv --live --summary -q -v --cipher-list --cipher-suites --tls-ver --curves --tls-reuse --handshakes --sni --ca'
+        files='--body --ca'
+        values='-c -t -d -n -r -s -R --constant --reference -T -w --streams -H -X --data --weight -O --cipher-list --cipher-suites --tls-ver --curves --sni'
+        ;;
+    origin)
+        words='-L --tls --cert --key -c -b -D -n -p --datagrams --threads -h --help'
+        files='--cert --key -p'
+        values='-L --tls -c -b -n --threads'
+        ;;
+    bench)
+        words='--list --show --check --quick --only --no-direct --rounds --duration --set --syscalls --flame --out --report --sizing --into -h --help'
+        files='--out --report --sizing --into'
+        values='--show --only --rounds --duration --set'
+        ;;
+    *)
+        words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dM -dI -dF -dZ -dT -dV -dG -de -dp -dk -dv -dc -dt -dA'
+        files='-f -C -p -x'
+        values='-L -S -sf -st -n -N -m -dt'
+        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench completions manual $words"
+        ;;
+    esac
+    COMPREPLY=()
+    # The value of an option that takes none of the words below.
+    case " $values " in *" $previous "*) return ;; esac
+    case " $files " in
+    *" $previous "*) ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
+    esac
+    case $current in
+    -*) ;;
+    *)
+        local file
+        while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
+        ;;
+    esac
+}
+complete -o filenames -F _weir weir
