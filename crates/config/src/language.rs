@@ -56,6 +56,20 @@ pub fn read(
     read_within(ReadLimits::USUAL, files, environment, options, out)
 }
 
+/// Reads a file that the configuration names and that has sections of its own, which `is_section` knows by their first
+/// words. It is number `index` of the sources.
+pub(crate) fn read_named(
+    (index, source): (u32, &SourceFile),
+    environment: &mut Environment,
+    options: &LanguageOptions,
+    is_section: fn(&str) -> bool,
+    out: &mut Vec<Diagnostic>,
+) -> Vec<Section> {
+    let mut reader = Reader { is_section, ..Reader::new(Limits::USUAL, environment, options, out) };
+    let _ = reader.file(index, source);
+    reader.document.sections
+}
+
 fn read_within(
     limits: ReadLimits,
     files: &[InputFile],
@@ -115,6 +129,8 @@ struct Reader<'a> {
     words: usize,
     expanded: usize,
     told_about_empty_words: bool,
+    /// Whether a line that starts with this word starts a section.
+    is_section: fn(&str) -> bool,
 }
 
 impl<'a> Reader<'a> {
@@ -138,6 +154,7 @@ impl<'a> Reader<'a> {
             words: 0,
             expanded: 0,
             told_about_empty_words: false,
+            is_section: section::is_section,
         }
     }
 
@@ -250,7 +267,7 @@ impl<'a> Reader<'a> {
     fn statement(&mut self, at: Span, raw: &[u8], tokens: Vec<Token>) {
         self.tell_what_is_ignored(at, raw, &tokens);
         let line = words(at, tokens);
-        let is_section = section::is_section(line.keyword());
+        let is_section = (self.is_section)(line.keyword());
         if self.has_empty_word(&line) {
             if is_section {
                 self.place = ReaderState::Lost;

@@ -47,13 +47,14 @@ impl Loaded {
 pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOptions) -> Loaded {
     let mut found = Vec::new();
     variables::define(&mut environment, options.language.version, files, &options.local_peer);
-    let (sources, document) = language::read(files, &mut environment, &options.language, &mut found);
+    let (mut sources, document) = language::read(files, &mut environment, &options.language, &mut found);
     let for_keywords = SpecOptions {
         local_peer: options.local_peer.clone(),
         local_peer_is_fixed: options.language.local_peer_is_fixed,
         ..options.spec.clone()
     };
-    let spec = keyword::specify(&sources, &document, &for_keywords, &mut found);
+    let mut spec = keyword::specify(&sources, &document, &for_keywords, &mut found);
+    keyword::read_spoe_files(&mut sources, (&document, &options.language), &for_keywords, &mut spec, &mut found);
     Loaded { sources, document, spec, diagnostics: found, environment }
 }
 

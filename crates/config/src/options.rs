@@ -54,7 +54,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("RT", true),
     ("SHM_OPEN", false),
     ("SLZ", false),
-    ("SPOE", false),
+    ("SPOE", true),
     ("SSL", false),
     ("STATIC_PCRE", false),
     ("STATIC_PCRE2", false),

@@ -16,4 +16,5 @@ pub mod peers;
 pub mod proxy_protocol;
 pub mod rdp;
 pub mod socks4;
+pub mod spop;
 pub mod syslog;

@@ -30,6 +30,7 @@ mod section;
 mod sections;
 mod server;
 mod source;
+mod spoe;
 mod stick_table;
 mod table;
 pub(crate) mod tls;
@@ -38,6 +39,7 @@ mod verify;
 
 pub use error_page::fault as error_page_fault;
 pub use server::added::{keywords as added_server_keywords, read as read_added_server};
+pub use spoe::read_files as read_spoe_files;
 pub use table::Standing;
 
 use crate::diagnostic::Diagnostic;

@@ -172,7 +172,9 @@ impl Proxy<'_> {
             return;
         }
         match (self.draft.spec.mode, backend.spec.mode) {
-            (Mode::Http, Mode::Tcp) | (Mode::Http | Mode::Tcp, Mode::Log) => {
+            (Mode::Http, Mode::Tcp)
+            | (Mode::Http | Mode::Tcp, Mode::Log | Mode::Spop)
+            | (Mode::Spop, Mode::Http | Mode::Tcp | Mode::Log) => {
                 let message = format!(
                     "{} {} '{own}' ({}) tries to use incompatible {} {} '{name}' ({}) {role} (see 'mode').",
                     mode_name(self.draft.spec.mode),
@@ -418,5 +420,6 @@ const fn mode_name(mode: Mode) -> &'static str {
         Mode::Tcp => "tcp",
         Mode::Http => "http",
         Mode::Log => "syslog",
+        Mode::Spop => "spop",
     }
 }

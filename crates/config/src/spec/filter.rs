@@ -1,7 +1,7 @@
 //! Filters (configuration manual, sections 4 and 9): what stands in the way of a proxy's streams, in the order in which it
 //! was declared. Must never know what a filter does.
 
-use super::RuleLineSpec;
+use super::{RuleLineSpec, SpoeFilterSpec};
 use crate::span::Spanned;
 
 /// The filters of a proxy.
@@ -40,6 +40,8 @@ pub enum FilterSpec {
         /// It has a line of its own; else `compression direction` decides whether it compresses.
         explicit: bool,
     },
+    /// `filter spoe`.
+    Spoe(SpoeFilterSpec),
 }
 
 impl FilterSpec {
@@ -54,6 +56,7 @@ impl FilterSpec {
             Self::FcgiApp => "fcgi-app",
             Self::Compression { upload: true, .. } => "comp-req",
             Self::Compression { upload: false, .. } => "comp-res",
+            Self::Spoe(_) => "spoe",
         }
     }
 }

@@ -15,6 +15,8 @@ pub enum MuxProtocol {
     Http2,
     /// `fcgi`: with servers alone.
     Fcgi,
+    /// `spop`: with servers alone.
+    Spop,
 }
 
 impl MuxProtocol {
@@ -25,6 +27,7 @@ impl MuxProtocol {
             Self::Http1 => "h1",
             Self::Http2 => "h2",
             Self::Fcgi => "fcgi",
+            Self::Spop => "spop",
         }
     }
 }

@@ -36,6 +36,7 @@ mod ring;
 mod rules;
 mod runtime;
 mod server;
+mod spoe;
 mod stats_page;
 mod table;
 mod threads;
@@ -99,6 +100,7 @@ pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::{ServerLogSpec, ServerSpec};
+pub use spoe::{SpoeAgentSpec, SpoeEngineSpec, SpoeEvent, SpoeFilterSpec, SpoeGroupSpec, SpoeMessageSpec};
 pub use stats_page::StatsPageSpec;
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
@@ -134,6 +136,8 @@ pub struct SectionsSpec {
     pub acme: Vec<AcmeSpec>,
     /// `fcgi-app`.
     pub fcgi_apps: Vec<FcgiAppSpec>,
+    /// What the files of `filter spoe` say, one entry a filter.
+    pub spoe_engines: Vec<SpoeEngineSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `log-profile`.

@@ -26,6 +26,8 @@ pub enum Mode {
     Http,
     /// A backend that log lines go to.
     Log,
+    /// A backend of agents that offload the processing of streams.
+    Spop,
 }
 
 /// `http-reuse`.

@@ -223,6 +223,7 @@ pub(super) fn begin_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
             Mode::Http => "http",
             Mode::Tcp => "tcp",
             Mode::Log => "log",
+            Mode::Spop => "spop",
         };
         let sides = match (&proxy.frontend, &proxy.backend) {
             (Some(_), Some(_)) => "FE BE",

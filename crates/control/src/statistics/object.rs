@@ -103,6 +103,7 @@ impl<'a> Object<'a> {
             Mode::Http => "http",
             Mode::Tcp => "tcp",
             Mode::Log => "syslog",
+            Mode::Spop => "spop",
         }
     }
 

@@ -198,6 +198,7 @@ fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &Ex
     let protocol = match proxy.mode {
         Mode::Http => "h1",
         Mode::Log => "syslog",
+        Mode::Spop => "spop",
         _ => "tcp",
     };
     let own = [

@@ -301,7 +301,7 @@ impl Request<'_> {
     ) -> Attempt {
         let alpn = special.map(|protocol| match protocol {
             MuxProtocol::Http2 => [b"h2".to_vec()],
-            MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi => [b"http/1.1".to_vec()],
+            MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi | MuxProtocol::Spop => [b"http/1.1".to_vec()],
         });
         if is_one_too_many(self.session.generation().program.global.max_tls_connections) {
             self.note_error(ConnectionError::TLS_TOO_MANY);

@@ -120,7 +120,7 @@ impl Compiler<'_> {
             Mode::Log => {
                 Some(self.log_server(proxy, written, &address, connecting.tls.as_deref(), spec.global.tune.bufsize)?)
             }
-            Mode::Tcp | Mode::Http => None,
+            Mode::Tcp | Mode::Http | Mode::Spop => None,
         };
         // Zero means "no limit" for both.
         let is_http = proxy.mode == Mode::Http;

@@ -25,7 +25,11 @@ fn offers_http2(tls: Option<&ServerTls>) -> bool {
 
 /// Whether a protocol fits a mode: bytes are no messages, and messages more than bytes.
 pub(super) fn is_usable(protocol: MuxProtocol, mode: Mode) -> bool {
-    (mode == Mode::Http) == (protocol != MuxProtocol::None)
+    match mode {
+        Mode::Http => !matches!(protocol, MuxProtocol::None | MuxProtocol::Spop),
+        Mode::Spop => protocol == MuxProtocol::Spop,
+        Mode::Tcp | Mode::Log => protocol == MuxProtocol::None,
+    }
 }
 
 impl Compiler<'_> {

@@ -57,6 +57,7 @@ fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>)
         Some((_, "h1")) => MuxProtocol::Http1,
         Some((_, "h2")) => MuxProtocol::Http2,
         Some((_, "fcgi")) => MuxProtocol::Fcgi,
+        Some((_, "spop")) => MuxProtocol::Spop,
         Some((word, name)) => {
             return context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'"));
         }

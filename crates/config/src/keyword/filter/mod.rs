@@ -6,6 +6,7 @@ mod cache;
 mod compression;
 mod fcgi_app;
 mod sequence;
+mod spoe;
 mod trace;
 
 pub(crate) use fcgi_app::use_fcgi_app;
@@ -53,7 +54,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
     not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
     not_yet("ot", "[id <id>] config <file>", "OpenTracing, by its short name."),
     not_yet("otel", "[id <id>] config <file>", "OpenTelemetry."),
-    not_yet("spoe", "[engine <name>] config <file>", "Asks external agents."),
+    supported("spoe", "[engine <name>] config <file>", "Asks external agents.", spoe::read),
     supported(
         "trace",
         "[name <name>] [random-forwarding] [max-fwd <bytes>] [hexdump] [quiet]",
@@ -121,6 +122,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "comp-req" | "comp-res" | "compression" => (row.name, "COMP"),
         "grpc-web" => (row.name, "GRPCWEB"),
         "fcgi-app" => (row.name, "FCGI"),
+        "spoe" => (row.name, "SPOE"),
         _ => (row.name, "TRACE"),
     })
 }

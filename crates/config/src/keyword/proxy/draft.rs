@@ -196,8 +196,8 @@ impl ProxyDraft {
             .collect();
         if let Some(chosen) = self.format {
             self.spec.log_format = match (chosen.format, self.spec.mode) {
-                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp | Mode::Log) => LogFormatSpec::Tcp,
-                (LogFormatSpec::HttpClf, Mode::Tcp | Mode::Log) => LogFormatSpec::TcpClf,
+                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp | Mode::Log | Mode::Spop) => LogFormatSpec::Tcp,
+                (LogFormatSpec::HttpClf, Mode::Tcp | Mode::Log | Mode::Spop) => LogFormatSpec::TcpClf,
                 (format, _) => format,
             };
         }

@@ -47,7 +47,13 @@ fn mode(context: &mut ProxyContext<'_>, line: &Line) {
             context.report.alert(line.span(1), message);
         }
         "log" => context.draft.spec.mode = Mode::Log,
-        "spop" | "haterm" => {
+        "spop" if context.holder.section == Section::Frontend => {
+            context.draft.gaps.mode = true;
+            let message = "mode spop is only applicable on proxies with backend capability.";
+            context.report.alert(line.span(1), message);
+        }
+        "spop" => context.draft.spec.mode = Mode::Spop,
+        "haterm" => {
             context.draft.gaps.mode = true;
             let place = context.holder.describe();
             context.report.not_yet(line.span(1), &format!("mode {text}"), &place);

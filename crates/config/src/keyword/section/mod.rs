@@ -147,14 +147,20 @@ pub(crate) static NAMES: &[SectionRow] = &[
     section("load", "", "Options of \"load\" in a crt-store section.", crt_store_load::TABLE),
     section("stick-table", "", "Arguments of \"stick-table\".", stick_table::TABLE),
     section("cookie", "", "Arguments of \"cookie\".", cookie::TABLE),
-    section("spoe-agent", "<name>", "Agent section of an SPOE file.", spoe_agent::TABLE),
-    section("spoe-group", "<name>", "Group section of an SPOE file.", spoe_group::TABLE),
-    section("spoe-message", "<name>", "Message section of an SPOE file.", spoe_message::TABLE),
+    section("spoe-agent", "<name>", "Agent section of an SPOE file.", spoe_agent::TABLE).opened(spoe_agent::open, None),
+    section("spoe-group", "<name>", "Group section of an SPOE file.", spoe_group::TABLE).opened(spoe_group::open, None),
+    section("spoe-message", "<name>", "Message section of an SPOE file.", spoe_message::TABLE)
+        .opened(spoe_message::open, None),
 ];
 
 /// The row of a section.
 pub(crate) fn find(name: &str) -> Option<&'static SectionRow> {
     TABLE.iter().find(|row| row.name == name)
+}
+
+/// The row of a section of a file of its own.
+pub(crate) fn find_named(name: &str) -> Option<&'static SectionRow> {
+    NAMES.iter().find(|row| row.name == name && row.open.is_some())
 }
 
 /// Reads a section; one that is not supported yet is refused by name, and what is in it where HAProxy would not know it
@@ -212,7 +218,7 @@ fn read_lines(row: &SectionRow, open: SectionOpen, section: &Section, context: &
         format!("section '{}'", section.line.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
     for line in &section.body {
         let (line, negation) = match row.name {
-            "fcgi-app" => match negation::take(line, &mut context.report) {
+            "fcgi-app" | "spoe-agent" => match negation::take(line, &mut context.report) {
                 Some(taken) => taken,
                 None => continue,
             },
@@ -237,6 +243,9 @@ fn read_lines(row: &SectionRow, open: SectionOpen, section: &Section, context: &
 
 fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
     let Some(word) = line.words.first() else { return };
+    if spoe_agent::unknown(row.name, line, report) {
+        return;
+    }
     let names: Vec<_> = row.rows.iter().map(|row| row.name.split(' ').next().unwrap_or_default()).collect();
     match row.unknown {
         Some(sentence) => {

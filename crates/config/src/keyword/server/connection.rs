@@ -202,7 +202,7 @@ fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
         Some((_, "h1")) => context.draft.connecting.protocol = Some(MuxProtocol::Http1),
         Some((_, "h2")) => context.draft.connecting.protocol = Some(MuxProtocol::Http2),
         Some((_, "fcgi")) => context.draft.connecting.protocol = Some(MuxProtocol::Fcgi),
-        Some((_, "spop")) => context.not_yet("proto spop", keyword.span),
+        Some((_, "spop")) => context.draft.connecting.protocol = Some(MuxProtocol::Spop),
         Some((word, name)) => context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'.")),
     }
 }

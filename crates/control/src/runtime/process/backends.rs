@@ -133,8 +133,9 @@ impl<'a> Wanted<'a> {
     fn mode_from(&self, defaults: &DefaultsSpec) -> Result<Mode, String> {
         let name = &defaults.name;
         match (self.mode, defaults.mode) {
-            (_, Some(Mode::Log)) => Err(format!(
-                "Dynamic backends only support TCP or HTTP mode, whereas default proxy '{name}' uses 'mode syslog'."
+            (_, Some(mode @ (Mode::Log | Mode::Spop))) => Err(format!(
+                "Dynamic backends only support TCP or HTTP mode, whereas default proxy '{name}' uses 'mode {}'.",
+                if mode == Mode::Log { "syslog" } else { "spop" }
             )),
             (Some(mode), _) | (None, Some(mode)) => Ok(mode),
             (None, None) => Err(format!("Mode is required as '{name}' default proxy does not explicitly defines it.")),
@@ -235,7 +236,7 @@ fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -
     if proxy.kind == ProxyKind::Listen {
         return lasting("Cannot delete a listen section.");
     }
-    if proxy.mode == Mode::Log {
+    if matches!(proxy.mode, Mode::Log | Mode::Spop) {
         return lasting("Only TCP or HTTP proxies can be removed at runtime.");
     }
     if proxy.fixed {

@@ -1,0 +1,174 @@
+//! The files that `filter spoe` names (SPOE.txt, section 2): read once the configuration is, each in the scope of its
+//! engine. Must never judge what only all sections of a configuration show.
+
+use super::paths::Paths;
+use super::report::Report;
+use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, section};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Document, Section, SourceFile, Sources};
+use crate::language;
+use crate::options::LanguageOptions;
+use crate::spec::{FilterSpec, Mode, ProxyKind, SectionsSpec, Spec, SpoeEngineSpec, SpoeFilterSpec};
+use std::collections::HashMap;
+
+/// Bytes of a file at most.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// Whether a word starts a section or a scope of such a file.
+fn is_section(word: &str) -> bool {
+    word.starts_with('[') || matches!(word, "spoe-agent" | "spoe-group" | "spoe-message")
+}
+
+/// Files that were read, by path: their sections.
+type Known = HashMap<String, Vec<Section>>;
+
+/// Reads the files of every filter, and puts what they say into the specification. `sources` grows by them.
+pub fn read_files(
+    sources: &mut Sources,
+    (document, language): (&Document, &LanguageOptions),
+    options: &SpecOptions,
+    spec: &mut Spec,
+    out: &mut Vec<Diagnostic>,
+) {
+    let mut known = Known::new();
+    for index in 0..spec.proxies.len() {
+        for place in 0..spec.proxies[index].filters.list.len() {
+            let FilterSpec::Spoe(filter) = &spec.proxies[index].filters.list[place] else { continue };
+            let filter = filter.clone();
+            let before = out.iter().filter(|found| found.is_alert()).count();
+            let sections = match read_file(sources, (document, language), options, &filter, &mut known, out) {
+                Ok(sections) => sections,
+                Err(found) => {
+                    out.push(found);
+                    continue;
+                }
+            };
+            let bufsize = spec.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
+            let content = read_engine(sources, (document, bufsize), options, (&filter, &sections), &mut spec.sections, out);
+            let is_clean = out.iter().filter(|found| found.is_alert()).count() == before;
+            if content.is_none() && is_clean {
+                let message = format!("'filter' : No SPOE agent found in file {}", filter.file.value);
+                let scope = filter.engine.as_ref().map_or_else(
+                    || "without 'engine', the file must have a 'spoe-agent' section outside of any scope".to_owned(),
+                    |engine| format!("the file must have a scope '[{}]' with a 'spoe-agent' section", engine.value),
+                );
+                out.push(Diagnostic::alert(filter.file.span, message).with_hint(scope));
+            }
+            if let FilterSpec::Spoe(filter) = &mut spec.proxies[index].filters.list[place] {
+                filter.content = content;
+            }
+        }
+    }
+    convert_backends(spec);
+}
+
+/// Backends in TCP mode that agents use are in SPOP mode (configuration manual, section 4.2, "mode").
+fn convert_backends(spec: &mut Spec) {
+    let engines = spec.sections.spoe_engines.iter();
+    let used: Vec<&str> =
+        engines.filter_map(|engine| Some(engine.agent.as_ref()?.backend.as_ref()?.value.as_str())).collect();
+    for proxy in &mut spec.proxies {
+        let is_used = used.contains(&proxy.name.value.as_str());
+        if is_used && proxy.kind != ProxyKind::Frontend && proxy.mode == Mode::Tcp {
+            proxy.mode = Mode::Spop;
+        }
+    }
+}
+
+/// The sections of the file of a filter.
+fn read_file(
+    sources: &mut Sources,
+    (document, language): (&Document, &LanguageOptions),
+    options: &SpecOptions,
+    filter: &SpoeFilterSpec,
+    known: &mut Known,
+    out: &mut Vec<Diagnostic>,
+) -> Result<Vec<Section>, Diagnostic> {
+    if let Some(sections) = known.get(&filter.path) {
+        return Ok(sections.clone());
+    }
+    let bytes = (options.read_file)(&filter.path, LARGEST_FILE + 1).map_err(|error| {
+        let (name, why) = (&filter.file.value, error.to_string());
+        let why = why.split(" (os error").next().unwrap_or_default();
+        let message = format!("'filter' : stat() failed for configuration file {name} : {why}");
+        Diagnostic::alert(filter.file.span, message)
+    })?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        let message = format!("'filter' : configuration file {} is too large", filter.file.value);
+        return Err(Diagnostic::alert(filter.file.span, message));
+    }
+    let index = u32::try_from(sources.0.len()).unwrap_or(u32::MAX);
+    let source = SourceFile::new(filter.path.clone(), bytes);
+    let mut environment = document.environment.clone();
+    let sections = language::read_named((index, &source), &mut environment, language, is_section, out);
+    sources.0.push(source);
+    known.insert(filter.path.clone(), sections.clone());
+    Ok(sections)
+}
+
+/// The name of a scope; the error: what is wrong with the line.
+fn scope(section: &Section) -> Result<&str, String> {
+    let line = &section.line;
+    let name = line.text(0).strip_prefix('[').unwrap_or_default();
+    if let Some(next) = line.words.get(1) {
+        let found = if next.quoted { '"' } else { ' ' };
+        return Err(format!("character '{found}' is not permitted in a scope name."));
+    }
+    let name = name.strip_suffix(']').filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| "empty scope name is forbidden.".to_owned())?;
+    match name.chars().find(|&found| !super::is_name_character(found)) {
+        Some(bad) => Err(format!("character '{bad}' is not permitted in a scope name.")),
+        None => Ok(name),
+    }
+}
+
+/// Reads the sections of an engine; its place among all engines. `None`: there is no agent.
+fn read_engine(
+    sources: &Sources,
+    (document, bufsize): (&Document, u32),
+    options: &SpecOptions,
+    (filter, sections): (&SpoeFilterSpec, &[Section]),
+    content: &mut SectionsSpec,
+    out: &mut Vec<Diagnostic>,
+) -> Option<usize> {
+    let (paths, experimental) = (Paths::of(document), Experimental::default());
+    let around = Surroundings {
+        sources,
+        environment: &document.environment,
+        options,
+        paths: &paths,
+        bufsize,
+        earlier: &[],
+        local_peer: &options.local_peer,
+        experimental: &experimental,
+        follows_sections: true,
+    };
+    let mut report = Report::new(out);
+    let place = content.spoe_engines.len();
+    content.spoe_engines.push(SpoeEngineSpec::default());
+    let wanted = filter.engine.as_ref().map(|engine| engine.value.as_str());
+    let mut current = None;
+    for section in sections {
+        if section.line.keyword().starts_with('[') {
+            match scope(section) {
+                Ok(name) => current = Some(name),
+                Err(message) => report.alert(section.line.whole(), message),
+            }
+            if let Some(line) = section.body.first() {
+                let message = format!("unknown keyword '{}' out of section.", line.keyword());
+                report.tight(line.span(0), message);
+            }
+        } else if current == wanted
+            && let Some(row) = section::find_named(section.line.keyword())
+        {
+            section::read(row, section, content, around, &mut report);
+        }
+    }
+    let engine = content.spoe_engines.last_mut()?;
+    let Some(agent) = &engine.agent else {
+        content.spoe_engines.pop();
+        return None;
+    };
+    engine.name = wanted.unwrap_or(&agent.name.value).to_owned();
+    Some(place)
+}
