@@ -65,7 +65,7 @@ pub(crate) fn read_named(
     is_section: fn(&str) -> bool,
     out: &mut Vec<Diagnostic>,
 ) -> Vec<Section> {
-    let mut reader = Reader { is_section, ..Reader::new(Limits::USUAL, environment, options, out) };
+    let mut reader = Reader { is_section, ..Reader::new(ReadLimits::USUAL, environment, options, out) };
     let _ = reader.file(index, source);
     reader.document.sections
 }

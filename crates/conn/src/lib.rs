@@ -23,6 +23,7 @@ pub mod quota;
 pub mod service;
 pub mod several;
 mod sharing;
+pub mod spop;
 pub mod transport;
 pub mod upstream;
 pub mod worker_links;

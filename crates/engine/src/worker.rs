@@ -38,6 +38,7 @@ use crate::service::log::{Logger, Targets};
 use crate::service::mail::Outbox;
 use crate::service::registry::Services;
 use crate::sockets::Sockets;
+use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
 
@@ -85,6 +86,8 @@ pub struct Process {
     /// `set anon global-key`, or `anonkey`; 0: none.
     pub anonymous_key: AtomicU32,
     /// Set once: no new connections, sessions end when they can.
+    /// What agents have processed, by engine.
+    pub(crate) agents: Box<[AgentCounters]>,
     stopping: AtomicBool,
     /// Set once, `grace` before that.
     leaving: AtomicBool,
@@ -138,6 +141,7 @@ impl Process {
             programs: crate::check::Programs::default(),
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(program),
+            agents: program.spoe_logs.iter().map(|_| AgentCounters::default()).collect(),
             outbox: Outbox::default(),
             exchange: crate::peering::Exchange::new(program, &live),
             newest: RwLock::new(Arc::new(generation)),
@@ -301,6 +305,8 @@ pub struct Worker {
     tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
+    /// Its connections to agents.
+    pub(crate) agents: AgentLinks,
     /// Where lines go.
     pub logger: Logger,
     /// The sections of name servers that it serves, by index.
@@ -344,6 +350,7 @@ impl Worker {
             generations: Generations::new(first),
             tables,
             links: WorkerLinks::new(id),
+            agents: AgentLinks::default(),
             logger,
             sections: RefCell::default(),
             tasks: RefCell::default(),

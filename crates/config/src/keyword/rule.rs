@@ -253,7 +253,7 @@ pub(crate) const TABLE: &[Action] = &[
         "Sets the first general purpose tag.",
     ),
     action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "send-spoe-group",
         "<engine> <group>",

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
@@ -19,6 +20,7 @@ use wire::http::Framing;
 
 use crate::resolve;
 use crate::session::Session;
+use crate::stream::actions;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::script::{self, Action, StreamAccess};
@@ -42,6 +44,9 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
+/// Rules on bytes, and how long they wait for these.
+pub type OnBytes<'a> = (&'a [Rule], Option<Duration>);
+
 /// Where a session goes whose rules have ended.
 pub enum Passed {
     /// On.
@@ -52,7 +57,7 @@ pub enum Passed {
     Served(Box<ServiceRow>),
 }
 
-/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
+/// Runs rules on a session in TCP mode: `input` gets what the client sends meanwhile.
 ///
 /// # Errors
 /// How the session has ended.
@@ -62,12 +67,12 @@ pub fn request<'a>(
     input: &'a mut Buffer,
     timer: &'a mut rt::Timer,
     state: &'a SharedStreamState,
-    proxy: &'a Proxy,
+    (rules, delay): OnBytes<'a>,
 ) -> impl Future<Output = Result<Passed, Outcome>> + 'a {
     let begun = rt::now();
-    let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
+    let deadline = begun + delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
-    let mut inspection = Inspection::new(session, state, &proxy.rules.request_content);
+    let mut inspection = Inspection::new(session, state, rules);
     let mut wait = Wait { deadline, most, ended: false };
     std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
@@ -113,10 +118,10 @@ pub async fn http_request(
     client: &mut Downstream,
     timer: &mut rt::Timer,
     state: &SharedStreamState,
-    proxy: &Proxy,
+    (rules, delay): OnBytes<'_>,
 ) -> Result<(), Outcome> {
-    let deadline = rt::now() + proxy.rules.request_delay.unwrap_or_default();
-    let mut inspection = Inspection::new(session, state, &proxy.rules.request_content);
+    let deadline = rt::now() + delay.unwrap_or_default();
+    let mut inspection = Inspection::new(session, state, rules);
     let wait = Wait { deadline, most: None, ended: false };
     let ended = std::future::poll_fn(|cx| {
         loop {
@@ -213,10 +218,7 @@ impl<'s> Inspection<'s> {
                     cx.waker().wake_by_ref();
                     return Decision::Later;
                 }
-                Content::Runs(call) => {
-                    let services = &self.session.worker.process.services;
-                    self.script = services.begin_action(call.number, &call.arguments);
-                }
+                Content::Runs(wait) => self.script = actions::begin(self.session, wait),
                 Content::Asks(lookup) => {
                     let name = view.lend(|context| lookup.name(context));
                     let worker = &self.session.worker;
@@ -249,8 +251,8 @@ pub struct Ends<'a> {
     pub timer: &'a mut rt::Timer,
 }
 
-/// Runs the rules of `proxy` on what the server answers. What the client sends goes on meanwhile. The tunnel goes on
-/// with what has come; `false`: nothing more is to come from the server.
+/// Runs the rules of `proxy` on what the server answers, and before them what `before` has agents asked. What the client
+/// sends goes on meanwhile. The tunnel goes on with what has come; `false`: nothing more is to come from the server.
 ///
 /// # Errors
 /// How the session has ended.
@@ -259,8 +261,10 @@ pub async fn response(
     ends: Ends<'_>,
     duplex: &mut Duplex,
     state: &SharedStreamState,
-    proxy: &Proxy,
+    (before, proxy): (&[&[Rule]], &Proxy),
 ) -> Result<bool, Outcome> {
+    let mut lists = before.iter().copied().chain([&*proxy.rules.response_content]);
+    let mut rules = lists.next().unwrap_or_default();
     let begun = rt::now();
     let most = proxy.timeouts.server.map(|limit| begun + limit);
     let delay = proxy.rules.response_delay.unwrap_or_default();
@@ -292,15 +296,21 @@ pub async fn response(
             }
             let known = state.borrow();
             let view = EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, &known) };
-            match run_content(&view, &proxy.rules.response_content, &mut progress) {
-                Content::Passes => return Poll::Ready(Ok(None)),
+            match run_content(&view, rules, &mut progress) {
+                Content::Passes => match lists.next() {
+                    Some(next) => {
+                        (rules, progress) = (next, Progress::default());
+                        continue;
+                    }
+                    None => return Poll::Ready(Ok(None)),
+                },
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
                 Content::Yields => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Content::Runs(call) => {
-                    running = session.worker.process.services.begin_action(call.number, &call.arguments);
+                Content::Runs(wait) => {
+                    running = actions::begin(session, wait);
                     continue;
                 }
                 // Names are asked for on behalf of requests alone.

@@ -31,6 +31,7 @@ use crate::stream::private::Asked;
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
+use crate::stream::rules::request as request_rules;
 use crate::stream::{
     body, conclude, fcgi, filter, forwarded, kernel, metrics, observing, persistence, sticking, tracing, tunnel,
     websocket,
@@ -66,6 +67,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             Ok(target) => target,
             Err(refusal) => return rt::boxed(reply_error(session, client, state, refusal, up)).await,
         };
+        if plan.asks_agents {
+            rt::boxed(plan.tell_agents(session, client, &state)).await;
+        }
         if let Err(failure) = plan.write_head(session, client, &state, &mut up, &target) {
             state.borrow_mut().attempts.counts = Some(target.slot.release());
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
@@ -119,6 +123,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
 struct Plan<'s> {
     route: Route<'s>,
     filters: Option<Filters>,
+    /// Agents are asked once it has a server (`on-server-session`).
+    asks_agents: bool,
     /// The server is asked to close behind the answer.
     close_server: bool,
     /// What the balance recognises it by.
@@ -155,8 +161,10 @@ impl<'s> Plan<'s> {
             state.borrow_mut().request.remove_all(name);
         }
         let filters = state.borrow().filters.clone();
+        let mut asks_agents = false;
         if let Some(filters) = &filters {
             filter::request_head(session, filters, state);
+            asks_agents = [session.proxy(), proxy].iter().any(|proxy| proxy.rules.spoe.is_some());
         }
         let fcgi = fcgi::prepare(session, client, state, backend);
         if state.borrow().request.upgrade {
@@ -172,7 +180,18 @@ impl<'s> Plan<'s> {
                 connect::hash_of_key(view, backend, key)
             }
         };
-        Self { route, filters, close_server, hash, fcgi }
+        Self { route, filters, asks_agents, close_server, hash, fcgi }
+    }
+
+    /// Asks the agents of both sides about a request that has a server now.
+    async fn tell_agents(&self, session: &Session, client: &mut Client, state: &SharedStreamState) {
+        let frontend = session.proxy();
+        let backend = Some(self.route.proxy).filter(|proxy| proxy.index != frontend.index);
+        for proxy in [Some(frontend), backend].into_iter().flatten() {
+            let Some(events) = &proxy.rules.spoe else { continue };
+            // An agent ends no request.
+            let _ = request_rules::rule(session, client, state, &events.server_session).await;
+        }
     }
 
     /// Starts the flow of the request's body, or of what it has in the place of one.

@@ -1,6 +1,7 @@
 //! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
 
 pub mod activity;
+mod actions;
 mod answer;
 mod attempt;
 mod body;
@@ -43,6 +44,7 @@ mod serving;
 pub mod several;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
 pub mod sharing;
+pub(crate) mod spoe;
 mod stats_page;
 pub mod sticking;
 pub mod task;

@@ -62,11 +62,22 @@ pub async fn route<'s>(
         state.borrow().order(Orders::leave_backend);
     }
     metrics::backend(&session.worker, own);
-    filter::choose(session, &state, own);
-    if own.index != proxy.index && !own.rules.request_content.is_empty() {
-        let Client { conn, timer, .. } = client;
-        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &state, own)).await {
-            cut(session, state, outcome);
+    let asks_agents = filter::choose(session, &state, own);
+    if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
+        let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
+        for rules in [(of_frontend, None), own.rules.on_request_bytes()] {
+            let Client { conn, timer, .. } = &mut *client;
+            if !rules.0.is_empty()
+                && let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await
+            {
+                cut(session, state, outcome);
+                return None;
+            }
+        }
+        if let Some(events) = proxy.rules.spoe.as_ref().filter(|events| !events.backend_request.is_empty())
+            && let Err(over) = request_rules::rule(session, client, &state, &events.backend_request).await
+        {
+            request_rules::end(session, client, state, over, body).await;
             return None;
         }
     }

@@ -14,6 +14,7 @@ use wire::http::Head;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner, ending};
 use crate::stream::evaluate::EvalContext;
+use crate::stream::spoe::StreamAgents;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -182,6 +183,24 @@ impl<'a> StreamAccess<'a> {
                 Some(change.apply(&mut head, room))
             }
         }
+    }
+
+    /// Whether the stream is a request whose head is there.
+    pub(crate) fn has_request(&self) -> bool {
+        self.with_state(|state| state.has_request).unwrap_or(false)
+    }
+
+    /// The number of the stream.
+    pub(crate) fn number(&self) -> u32 {
+        self.with_state(|state| state.number).unwrap_or_default()
+    }
+
+    /// Lends what the stream has had of its agents; `None`: it has no filters.
+    pub(crate) fn with_agents<T>(&self, with: impl FnOnce(&mut StreamAgents) -> T) -> Option<T> {
+        self.with_state(|state| {
+            let filters = state.filters.as_ref()?;
+            Some(with(&mut filters.try_borrow_mut().ok()?.agents))
+        })?
     }
 
     fn with_state<T>(&self, with: impl FnOnce(&StreamState) -> T) -> Option<T> {

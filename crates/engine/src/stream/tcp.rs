@@ -15,6 +15,7 @@ use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
 use live::Seen;
 use policy::program::{Frontend, MuxProtocol, Proxy};
+use policy::rule::Rule;
 use policy::services::ServiceRow;
 use rt::LocalRc;
 
@@ -97,7 +98,7 @@ pub fn serve<'a>(
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
-            inspect(session, client, &state, session.proxy()).await
+            inspect(session, client, &state, session.proxy().rules.on_request_bytes()).await
         };
         let ended = match inspected {
             Ok(true) => Ok(Way::Upgraded),
@@ -178,12 +179,12 @@ fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
-    proxy: &'a Proxy,
+    rules: content::OnBytes<'a>,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, state, proxy), |(session, client, state, proxy)| async move {
+    rt::boxed_with((session, client, state, rules), |(session, client, state, rules)| async move {
         let Client { conn, timer, .. } = &mut *client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        match content::request(session, stream, input, timer, state, proxy).await? {
+        match content::request(session, stream, input, timer, state, rules).await? {
             Passed::Goes => Ok(false),
             Passed::Upgraded => Ok(true),
             Passed::Served(service) => Err(served(session, client, state, service).await),
@@ -245,9 +246,12 @@ async fn choose_backend<'s>(
         state.borrow().order(Orders::leave_backend);
     }
     metrics::backend(&session.worker, backend);
-    filter::choose(session, state, backend);
-    if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
-        inspect(session, client, state, backend).await?;
+    let asks_agents = filter::choose(session, state, backend);
+    if backend.index != frontend.index && (asks_agents || !backend.rules.request_content.is_empty()) {
+        if let Some(events) = frontend.rules.spoe.as_ref().filter(|events| !events.backend_content.is_empty()) {
+            inspect(session, client, state, (&events.backend_content, None)).await?;
+        }
+        inspect(session, client, state, backend.rules.on_request_bytes()).await?;
     }
     Ok(Some(backend))
 }
@@ -262,6 +266,16 @@ fn hash(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &
             connect::hash_of_key(EvalContext { bytes, ..EvalContext::request(session, &known) }, own, key)
         }
     }
+}
+
+/// What agents are asked before rules look at what the server sends.
+fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s [Rule]> {
+    let differs = frontend.index != backend.index;
+    let of_frontend = frontend.rules.spoe.as_ref();
+    let of_backend = backend.rules.spoe.as_ref().filter(|_| differs);
+    let sessions = [of_frontend, of_backend].into_iter().flatten().map(|events| &*events.server_session);
+    let answers = of_frontend.filter(|_| differs).map(|events| &*events.answers);
+    sessions.chain(answers).filter(|rules| !rules.is_empty()).collect()
 }
 
 async fn connect_and_carry(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Way, Outcome> {
@@ -307,14 +321,15 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
             let filters = state.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
             let mut answers = Ok(true);
-            if backend.rules.response_content.is_empty() {
+            let before = asked_before_answers(frontend, backend);
+            if backend.rules.response_content.is_empty() && before.is_empty() {
                 // What it sends is not waited for.
                 sticking::answer_bytes(session, &state.borrow(), &[]);
             } else {
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
                 let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
                 let ends = content::Ends { client, server, timer };
-                answers = rt::boxed(content::response(session, ends, &mut duplex, state, backend)).await;
+                answers = rt::boxed(content::response(session, ends, &mut duplex, state, (&before, backend))).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = SilenceLimits::of_tunnel(frontend, backend);

@@ -28,6 +28,7 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
         // Their names are looked up by the caller.
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::FcgiApp => Filter::FcgiApp,
+        FilterSpec::Spoe(_) => Filter::Spoe,
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
                 CompressionDirection::Request => *upload,
@@ -48,7 +49,7 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
 
 /// The filters that a sequence names; all, as declared, without one. A name stands for the first filter that has it, and
 /// the first of two equal names counts.
-fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<[usize]> {
+pub(super) fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<[usize]> {
     let Some(sequence) = sequence else { return (0..written.list.len()).collect() };
     let mut order = Vec::new();
     for name in &sequence.value {

@@ -28,6 +28,7 @@ mod resolvers;
 mod reverse;
 mod rules;
 mod script_maps;
+mod spoe;
 mod stats_page;
 mod stick;
 mod table;
@@ -198,7 +199,7 @@ pub fn compile(
     let servers = compiler.link(spec, &mut proxies);
     compiler.unused_checks(spec);
     compiler.tell_of_shared_addresses(spec);
-    let fcgi_logs = compiler.fcgi_logs(spec);
+    let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
@@ -222,6 +223,7 @@ pub fn compile(
         rings,
         log_forwards,
         fcgi_logs,
+        spoe_logs,
         profiles,
         resolvers,
         acme,

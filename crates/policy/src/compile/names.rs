@@ -1,7 +1,8 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
+use super::spoe::Engine;
 use super::{FindHost, ReadFile};
-use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING};
+use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::RuleNames;
 use config::span::Span;
@@ -69,6 +70,8 @@ pub(super) struct Shared {
     pub(super) registry: Rc<Registry>,
     /// What expressions ask of TLS handshakes.
     pub(super) wanted: Arc<Wanted>,
+    /// The engines of the proxy that is compiled.
+    pub(super) spoe: Rc<RefCell<Vec<Engine>>>,
 }
 
 /// The event sinks that expressions name.
@@ -288,6 +291,12 @@ impl RuleNames for SpecNames<'_> {
 
     fn stick_counters(&self) -> u8 {
         self.spec.global.tune.stick_counters.map_or(3, |number| number.min(100) as u8)
+    }
+
+    fn spoe_group(&self, engine: &str, group: &str) -> Option<Option<Arc<SpoeCall>>> {
+        let engines = self.shared.spoe.borrow();
+        let engine = engines.iter().find(|known| known.name == engine)?;
+        Some(engine.groups.iter().find(|known| known.0 == group).map(|known| Arc::clone(&known.1)))
     }
 
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {

@@ -40,6 +40,7 @@ pub(super) struct CompiledRules {
 impl Compiler<'_> {
     /// Compiles the ACLs and rules of one proxy.
     pub(super) fn rules(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> CompiledRules {
+        self.spoe_engines(spec, index, written);
         let names = self.names(spec, Some(index));
         let reach = self.acls(&written.rules.acls, &names);
         let mut compiled = CompiledRules::default();
@@ -80,6 +81,7 @@ impl Compiler<'_> {
             compiled.choice = choice;
         }
         compiled.rules = Rules { redirects, ..by_set(lists, written) };
+        compiled.rules.spoe = self.add_spoe_events(written, &mut compiled.rules);
         for line in &written.rules.switching {
             compiled.switching.extend(self.switch(line, written, &reach, &names));
         }
@@ -564,6 +566,7 @@ fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
         redirects: Box::default(),
         http_response,
         http_after_response,
+        spoe: None,
     }
 }
 

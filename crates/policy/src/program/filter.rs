@@ -34,6 +34,8 @@ pub enum Filter {
     FcgiApp,
     /// `filter comp-req` and `filter comp-res`.
     Compression(CompressionFilter),
+    /// `filter spoe`: what it asks an agent is asked by rules.
+    Spoe,
 }
 
 /// A filter that stores responses.

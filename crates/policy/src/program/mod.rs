@@ -25,6 +25,7 @@ mod peers_plan;
 mod proxy;
 mod resolvers;
 mod runtime;
+mod spoe;
 pub mod saved_state;
 mod shape;
 mod state;
@@ -63,6 +64,7 @@ pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
+pub use spoe::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigger};
 pub use stats_page::StatsPage;
 pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
@@ -94,6 +96,8 @@ pub struct Program {
     pub log_forwards: Vec<LogForward>,
     /// Where the standard error of FastCGI applications goes, by section.
     pub fcgi_logs: Vec<FcgiLog>,
+    /// Where the lines of agents go, by engine.
+    pub spoe_logs: Vec<SpoeLog>,
     /// `log-profile` sections.
     pub profiles: Box<[LogProfile]>,
     /// Name servers, by section.

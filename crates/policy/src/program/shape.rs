@@ -20,7 +20,7 @@ impl Program {
     /// where its names lead elsewhere.
     pub fn obstacle(&self, next: &Self) -> Option<String> {
         let field = difference!(Program, self, next,
-            kept: [caches, rings, log_forwards, fcgi_logs, profiles, resolvers, peers, namespaces, runtime, variables,
+            kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, tables, spare_logs],
             free: [traces, global, proxies, servers, acme, ocsp, http_client, userlists, names, files, lists, keys, registry, script_maps, wanted,
                    tls]);

@@ -28,6 +28,7 @@ pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRu
 pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
 pub use switch::{Names as BackendNames, Switch, Target, fits_mode};
 
+use crate::program::SpoeEvents;
 use expression::condition::Condition;
 use expression::sample::RulePlace;
 use std::time::Duration;
@@ -76,9 +77,16 @@ pub struct Rules {
     pub http_response: Box<[Rule]>,
     /// `http-after-response`.
     pub http_after_response: Box<[Rule]>,
+    /// Events of `filter spoe` that are in none of these sets: the others are in front of their rules.
+    pub spoe: Option<Box<SpoeEvents>>,
 }
 
 impl Rules {
+    /// The rules on the first bytes of a session, and how long they wait for these.
+    pub fn on_request_bytes(&self) -> (&[Rule], Option<Duration>) {
+        (&self.request_content, self.request_delay)
+    }
+
     /// Whether one of them looks at the answers of servers.
     #[inline]
     pub fn see_answers(&self) -> bool {

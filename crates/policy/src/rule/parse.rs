@@ -1,5 +1,6 @@
 //! What the parsers of actions read from, and what they may ask for. Must never know an action.
 
+use crate::program::SpoeCall;
 use crate::registry::Registry;
 use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
@@ -11,6 +12,7 @@ use expression::vocabulary::Vocabulary;
 use expression::{Expression, Names};
 use live::table::StickTable;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// What is wrong with a rule, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +131,9 @@ pub trait RuleNames: Names {
     /// How many entries a session or a stream may track (`tune.stick-counters`).
     fn stick_counters(&self) -> u8;
 
+    /// What a group of an engine has sent; `None`: the proxy has no such engine, `Some(None)`: it has, without that group.
+    fn spoe_group(&self, engine: &str, group: &str) -> Option<Option<Arc<SpoeCall>>>;
+
     /// The pages of an `http-errors` section, by status.
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>>;
 }
@@ -158,22 +163,31 @@ impl Parsing<'_> {
     /// # Errors
     /// What is wrong with it.
     pub fn expression(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
+        let first = words.peek();
+        let expression = self.sample(words, self.place)?;
+        match expression.fetch().refusal(self.place) {
+            Some(why) => Err(RuleError::at(first, why)),
+            None => Ok(expression),
+        }
+    }
+
+    /// Reads the expression that begins at the next word for that place, whether or not it may be there.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn sample(&self, words: &mut Words<'_>, place: EvalPlace) -> Result<Expression, RuleError> {
         let first = words.take().ok_or_else(|| RuleError::new("missing fetch method"))?;
         let mut text = first.text.clone();
         while let Some(next) = words.peek().filter(|next| joins(&text, next, self.names.vocabulary())) {
             join(&mut text, next);
             words.take();
         }
-        let expression = Expression::parse_all(&text, self.place, self.names).map_err(|error| RuleError {
+        Expression::parse_all(&text, place, self.names).map_err(|error| RuleError {
             message: error.message,
             hint: error.hint,
             span: Some(first.span),
             whole: false,
-        })?;
-        match expression.fetch().refusal(self.place) {
-            Some(why) => Err(RuleError::at(Some(first), why)),
-            None => Ok(expression),
-        }
+        })
     }
 
     /// Reads the expression that begins at the next word, as rules on stick tables do: HAProxy refuses what is not there

@@ -281,6 +281,11 @@ impl Logger {
         self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
+    /// Sends a line about an agent to the targets of its section, which follow those of the applications.
+    pub fn agent(&self, index: usize, level: LogLevel, text: &str) {
+        self.application(self.inner.targets.first_agent + index, level, text);
+    }
+
     /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.
     pub fn relay(&self, relay: usize, bytes: &[u8], source: Option<IpAddr>) {
         let inner = &self.inner;

@@ -33,8 +33,10 @@ pub struct Targets {
     pub(super) proxies: AppendOnlyVec<Route>,
     /// The process's.
     pub(super) process: Route,
-    /// Those of FastCGI applications, by section.
+    /// Those of FastCGI applications, by section; then those of agents, by engine.
     pub(super) applications: Box<[Route]>,
+    /// Where those of agents begin.
+    pub(super) first_agent: usize,
     /// `log-profile` sections, as the program counts them.
     pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
@@ -206,6 +208,12 @@ impl Targets {
             tag: &log.name,
             lines: LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)),
         });
+        let agents = program.spoe_logs.iter().map(|log| Plan {
+            targets: &log.targets,
+            tag,
+            lines: LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)),
+        });
+        let applications = applications.chain(agents);
         let (targets, mut problems) =
             Self::assemble(process, (proxies, applications), &program.rings, &program.log_forwards, spare, |places| {
                 let backend =
@@ -223,7 +231,8 @@ impl Targets {
         };
         let event_outputs = program.event_descriptors.iter().filter_map(&mut open).collect();
         let request_limit = global.logurilen;
-        let mut targets = Self { profiles, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
+        let first_agent = program.fcgi_logs.len();
+        let mut targets = Self { profiles, first_agent, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
         for place in 0..targets.proxies.places() {
             if let Some(route) = targets.proxies.get_mut(place) {
                 route.note_profiles(&targets.profiles);
@@ -286,6 +295,7 @@ impl Targets {
                 proxies,
                 process,
                 applications,
+                first_agent: 0,
                 places,
                 addresses: addresses.into(),
                 rings,

@@ -7,6 +7,7 @@ use expression::sample::{Bytes, Direction};
 use policy::rule::Final;
 
 use super::{End, Exchange, failed};
+use crate::stream::actions;
 use crate::stream::answer::Ending;
 use crate::stream::content;
 use crate::stream::evaluate::EvalContext;
@@ -52,9 +53,7 @@ impl Exchange<'_> {
                     cx.waker().wake_by_ref();
                     return Ok(false);
                 }
-                Content::Runs(call) => {
-                    self.running = session.worker.process.services.begin_action(call.number, &call.arguments);
-                }
+                Content::Runs(wait) => self.running = actions::begin(session, wait),
                 // Names are asked for on behalf of requests alone.
                 Content::Asks(_) => break,
                 Content::Undecided if complete => break,

@@ -7,10 +7,10 @@ use base::moment::Moment;
 use config::spec::LogLevel;
 use conn::h1::Coming;
 use expression::sample::Direction;
-use policy::program::Proxy;
-use policy::rule::{Final, Wait};
+use policy::rule::{Final, Rule, Wait};
 
 use super::Exchange;
+use crate::stream::actions;
 use crate::stream::answer::{Ending, ending};
 use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::EvalContext;
@@ -20,10 +20,21 @@ use crate::stream::script::{self, Action, StreamAccess};
 
 /// An answer that waits for a rule.
 pub(super) struct PausedRules {
-    /// The rule is one of the backend's.
-    of_backend: bool,
+    /// Whose rules they are.
+    stage: Stage,
     progress: Progress,
     held: Held,
+}
+
+/// Whose rules run, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Stage {
+    /// What the frontend's filters ask agents.
+    Agents,
+    /// The backend's.
+    Backend,
+    /// The frontend's.
+    Frontend,
 }
 
 /// What it waits for.
@@ -34,7 +45,7 @@ enum Held {
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
     /// The other tasks.
     Turn,
-    /// An action of a script.
+    /// An action of a script, or an agent.
     Script(Box<dyn Action>),
     /// Nothing any more.
     Over,
@@ -108,18 +119,23 @@ impl Exchange<'_> {
             }
             // No timeout ran meanwhile.
             self.server_side.reads(rt::now());
-            from = Some((paused_rules.of_backend, paused_rules.progress));
+            from = Some((paused_rules.stage, paused_rules.progress));
         }
-        let stages = [(true, backend), (false, Some(frontend))];
-        for (of_backend, proxy) in stages {
-            let Some(proxy) = proxy else { continue };
+        let agents = frontend.rules.spoe.as_ref().filter(|_| backend.is_some()).map(|events| &events.answers);
+        let stages = [
+            (Stage::Agents, agents),
+            (Stage::Backend, backend.map(|proxy| &proxy.rules.http_response)),
+            (Stage::Frontend, Some(&frontend.rules.http_response)),
+        ];
+        for (stage, rules) in stages {
+            let Some(rules) = rules else { continue };
             let mut progress = match from {
                 // Its rules have run.
-                Some((false, _)) if of_backend => continue,
-                Some((known, progress)) if known == of_backend => progress,
+                Some((known, _)) if known > stage => continue,
+                Some((known, progress)) if known == stage => progress,
                 _ => Progress::default(),
             };
-            if let Some(ruled) = self.rules_of(cx, proxy, of_backend, &mut progress) {
+            if let Some(ruled) = self.rules_of(cx, rules, stage, &mut progress) {
                 return ruled;
             }
         }
@@ -144,15 +160,14 @@ impl Exchange<'_> {
         Some(Box::new(Ending::refused(502)))
     }
 
-    /// The `http-response` rules of a proxy. `None`: they let the answer pass.
+    /// The rules of a stage. `None`: they let the answer pass.
     fn rules_of(
         &mut self,
         cx: &mut Context<'_>,
-        proxy: &Proxy,
-        of_backend: bool,
+        rules: &[Rule],
+        stage: Stage,
         progress: &mut Progress,
     ) -> Option<Ruled> {
-        let rules = &proxy.rules.http_response;
         loop {
             if rules.is_empty() {
                 return None;
@@ -183,7 +198,7 @@ impl Exchange<'_> {
                 Poll::Ready(Waited::Stops) => return None,
                 Poll::Ready(Waited::Ends(ending)) => return Some(self.ended(ending)),
                 Poll::Pending => {
-                    self.paused_rules = Some(Box::new(PausedRules { of_backend, progress: *progress, held }));
+                    self.paused_rules = Some(Box::new(PausedRules { stage, progress: *progress, held }));
                     return Some(Ruled::Waits);
                 }
             }
@@ -255,9 +270,8 @@ impl Exchange<'_> {
                 let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
-            Wait::Script(call) => {
-                let services = &self.session.worker.process.services;
-                services.begin_action(call.number, &call.arguments).map_or(Held::Over, Held::Script)
+            Wait::Script(_) | Wait::Agent(_) => {
+                actions::begin(self.session, wait).map_or(Held::Over, Held::Script)
             }
             // Of requests.
             Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake => Held::Over,

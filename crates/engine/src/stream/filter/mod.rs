@@ -37,6 +37,7 @@ use policy::program::Proxy;
 use wire::http::{Fields, Head};
 
 use crate::session::Session;
+use crate::stream::spoe::StreamAgents;
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 use chain::Chain;
@@ -165,7 +166,8 @@ pub trait Filter {
     }
 }
 
-/// The place of a FastCGI application among the filters: what it does to a message is done where that is written.
+/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; and of
+/// an engine that asks agents, which rules ask.
 struct Marker;
 
 impl Filter for Marker {
@@ -193,6 +195,8 @@ pub struct Set {
     request: Vec<usize>,
     /// Which of them see what goes to the client.
     response: Vec<usize>,
+    /// What the stream has had of agents.
+    pub(crate) agents: StreamAgents,
 }
 
 /// The filters of a stream, as its state, its flows and its rules share them.
@@ -217,7 +221,7 @@ impl Set {
                     let limits = session.generation().program.global.compression;
                     Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
                 }
-                policy::program::Filter::FcgiApp => Box::new(Marker),
+                policy::program::Filter::FcgiApp | policy::program::Filter::Spoe => Box::new(Marker),
                 policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };
@@ -291,15 +295,21 @@ fn new(session: &Session) -> Set {
         has_backend: false,
         tell: worker.process.host.tell,
     };
-    Set { scene, attached: Vec::new(), request: Vec::new(), response: Vec::new() }
+    Set {
+        scene,
+        attached: Vec::new(),
+        request: Vec::new(),
+        response: Vec::new(),
+        agents: StreamAgents::default(),
+    }
 }
 
-/// The stream has got its backend.
-pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) {
+/// The stream has got its backend. True: the frontend's filters ask agents about that.
+pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> bool {
     let known = state.borrow().filters.clone();
     let differs = backend.index != session.frontend;
     if known.is_none() && (!differs || backend.filters.list.is_empty()) {
-        return;
+        return false;
     }
     let filters = known.unwrap_or_else(|| Rc::new(RefCell::new(new(session))));
     {
@@ -312,6 +322,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) {
         set.tell_of(Direction::Request, Event::Opened(Direction::Request), |of_backend| of_backend);
     }
     state.borrow_mut().filters = Some(filters);
+    differs && session.proxy().rules.spoe.is_some()
 }
 
 /// Rules have run over a request.

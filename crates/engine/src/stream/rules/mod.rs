@@ -13,7 +13,7 @@ use expression::condition::Verdict;
 use expression::sample::{self, RulePlace, Value};
 use live::table::Pinned;
 use policy::rule::{
-    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, ScriptCall, TimeoutKind, Unfit, Wait, integer,
+    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -429,8 +429,8 @@ pub enum Content<'r> {
     Undecided,
     /// A name is to be looked up first.
     Asks(&'r NameLookup),
-    /// An action of a script is to run first.
-    Runs(&'r ScriptCall),
+    /// An action of a script is to run first, or an agent to be asked.
+    Runs(&'r Wait),
     /// The other tasks come first.
     Yields,
 }
@@ -458,10 +458,10 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 *progress = course.progress;
                 return Content::Asks(lookup);
             }
-            RuleStep::Wait(Wait::Script(call)) => {
+            RuleStep::Wait(wait @ (Wait::Script(_) | Wait::Agent(_))) => {
                 view.state.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
-                return Content::Runs(call);
+                return Content::Runs(wait);
             }
             // Of other sets.
             RuleStep::Edit(_) | RuleStep::Wait(_) | RuleStep::Expect(_) | RuleStep::Effect(_) | RuleStep::Cache(_) => {}

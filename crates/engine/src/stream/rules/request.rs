@@ -1,10 +1,11 @@
 //! What rules mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
 
 use expression::sample::Direction;
-use policy::rule::{Rule, ScriptCall, Wait};
+use policy::rule::{Rule, Wait};
 
 use super::{Progress, Stop, wait};
 use crate::session::Session;
+use crate::stream::actions;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::cache::{self, Help};
 use crate::stream::dispatch::cut;
@@ -95,7 +96,7 @@ async fn obey<'r>(
     loop {
         match pause {
             Pause::Turn => rt::yield_now().await,
-            Pause::Rule(Wait::Script(call)) => match run_script(session, client, state, call).await {
+            Pause::Rule(wait @ (Wait::Script(_) | Wait::Agent(_))) => match run_action(session, client, state, wait).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(ending) => {
@@ -119,14 +120,14 @@ async fn obey<'r>(
     }
 }
 
-/// Runs an action of a script to its end. `Ok`: whether further rules count.
-async fn run_script(
+/// Runs an action of a script to its end, or asks an agent. `Ok`: whether further rules count.
+async fn run_action(
     session: &Session,
     client: &Client,
     state: &SharedStreamState,
-    call: &ScriptCall,
+    wait: &Wait,
 ) -> Result<bool, Ending<'static>> {
-    let action = session.worker.process.services.begin_action(call.number, &call.arguments);
+    let action = actions::begin(session, wait);
     let verdict = match action {
         None => Verdict::Fail,
         Some(mut action) => {

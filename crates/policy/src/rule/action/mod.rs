@@ -13,6 +13,7 @@ mod queue;
 mod redirect;
 mod reply;
 mod resolve;
+mod spoe;
 mod tcp;
 mod timeout;
 mod track;
@@ -169,6 +170,7 @@ const FAMILIES: &[&[Row]] = &[
     packet::TABLE,
     queue::TABLE,
     resolve::TABLE,
+    spoe::TABLE,
     tcp::TABLE,
     timeout::TABLE,
     track::TABLE,

@@ -2,6 +2,7 @@
 //! something before the answer. Must never wait itself.
 
 use super::{Action, NameLookup, Row, row};
+use crate::program::SpoeCall;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::text::to_bytes;
 use config::units;
@@ -34,6 +35,8 @@ pub enum Wait {
     Hint(Box<[u8]>, LogFormat),
     /// An action of a script.
     Script(ScriptCall),
+    /// An agent to have processed messages.
+    Agent(Arc<SpoeCall>),
 }
 
 /// A call of an action that a script registered.

@@ -1,0 +1,481 @@
+//! A connection to an agent that offloads the processing of streams: one task moves its frames, any number of requests wait
+//! for their answers, as many at a time as the agent permits. Owns what waits to be written and which answers are due. Must
+//! never know what a message means, and never hold more than the frames of the requests that wait.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base::Moment;
+use base::buffer::Buffer;
+use wire::spop::{self, AgentHello, Frame, Hello, Notify, Status, kind};
+
+use crate::transport::Transport;
+
+/// Requests that wait on a connection whose agent can answer in another order, as HAProxy has it.
+const PIPELINED: usize = 20;
+
+/// Reads in a row that one poll makes.
+const READS: usize = 16;
+
+/// What holds for a connection.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Bytes that a frame may have on this side.
+    pub max_frame_size: u32,
+    /// Several requests may wait at a time, if the agent permits it.
+    pub pipelining: bool,
+    /// What identifies the engine.
+    pub engine_id: Box<str>,
+    /// Requests that the connection carries at most.
+    pub max_total: u32,
+    /// How long the agent may be silent while it is waited for.
+    pub silence: Option<Duration>,
+    /// How long the connection is kept without a request.
+    pub idle: Duration,
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It is being established, up to the agent's greeting.
+    Opening,
+    /// Requests go out.
+    Open(AgentHello),
+    /// It is over.
+    Closed(Status),
+}
+
+/// A request.
+enum Waiter {
+    /// No answer has come.
+    Waits(Option<Waker>),
+    /// The payload of its answer.
+    Answered(Vec<u8>),
+    /// Its owner has given up: the answer, if it still comes, is for nobody.
+    Abandoned,
+}
+
+struct State {
+    stage: Stage,
+    pipelining: bool,
+    max_total: u32,
+    /// Requests so far; the last one's identifier.
+    begun: u32,
+    waiting: HashMap<u64, Waiter>,
+    /// Requests that wait for the connection to open.
+    claims: usize,
+    /// What is to be written.
+    output: Vec<u8>,
+    /// Tasks that wait for the connection to open.
+    openers: Vec<Waker>,
+    mover: Option<Waker>,
+}
+
+impl State {
+    fn capacity(&self) -> usize {
+        match self.stage {
+            Stage::Open(AgentHello { pipelining: true, .. }) => PIPELINED,
+            Stage::Opening if self.pipelining => PIPELINED,
+            Stage::Open(_) | Stage::Opening => 1,
+            Stage::Closed(_) => 0,
+        }
+    }
+
+    fn has_capacity(&self) -> bool {
+        self.waiting.len() + self.claims < self.capacity() && self.begun < self.max_total
+    }
+
+    fn wake_mover(&mut self) {
+        if let Some(mover) = self.mover.take() {
+            mover.wake();
+        }
+    }
+
+    fn close(&mut self, status: Status) {
+        if matches!(self.stage, Stage::Closed(_)) {
+            return;
+        }
+        self.stage = Stage::Closed(status);
+        self.openers.drain(..).for_each(Waker::wake);
+        for waiter in self.waiting.values_mut() {
+            if let Waiter::Waits(waker) = waiter
+                && let Some(waker) = waker.take()
+            {
+                waker.wake();
+            }
+        }
+        self.wake_mover();
+    }
+}
+
+/// A connection as those see it that have requests.
+#[derive(Clone)]
+pub struct Requests(Rc<RefCell<State>>);
+
+/// Why a request cannot go out on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Its frame is larger than the agent permits.
+    TooBig,
+    /// The connection has no room for it any more: another one may.
+    Full,
+}
+
+impl Requests {
+    /// Of a connection that is not established yet.
+    pub fn new(terms: &Terms) -> Self {
+        Self(Rc::new(RefCell::new(State {
+            stage: Stage::Opening,
+            pipelining: terms.pipelining,
+            max_total: terms.max_total,
+            begun: 0,
+            waiting: HashMap::new(),
+            claims: 0,
+            output: Vec::new(),
+            openers: Vec::new(),
+            mover: None,
+        })))
+    }
+
+    /// Whether another request may go out, or wait for the connection to open.
+    pub fn has_capacity(&self) -> bool {
+        self.0.borrow().has_capacity()
+    }
+
+    /// Whether it is over.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0.borrow().stage, Stage::Closed(_))
+    }
+
+    /// Whether it is established.
+    pub fn is_open(&self) -> bool {
+        matches!(self.0.borrow().stage, Stage::Open(_))
+    }
+
+    /// A place for a request that waits for the connection to open.
+    pub fn claim(&self) -> Claim {
+        self.0.borrow_mut().claims += 1;
+        Claim(self.clone())
+    }
+
+    /// The connection could not be established, or ends here.
+    pub fn fail(&self, status: Status) {
+        self.0.borrow_mut().close(status);
+    }
+}
+
+/// A request that waits for a connection to open. Dropping it gives the place back.
+pub struct Claim(Requests);
+
+impl Claim {
+    /// Ready once the connection is open, or over.
+    ///
+    /// # Errors
+    /// Why it is over.
+    pub fn poll_open(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let state = &mut *self.0.0.borrow_mut();
+        match state.stage {
+            Stage::Open(_) => Poll::Ready(Ok(())),
+            Stage::Closed(status) => Poll::Ready(Err(status)),
+            Stage::Opening => {
+                if !state.openers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    state.openers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Sends a request on the connection, which is open.
+    ///
+    /// # Errors
+    /// It cannot go out there.
+    pub fn send(self, notify: &Notify) -> Result<Ticket, Refused> {
+        let requests = self.0.clone();
+        drop(self);
+        let state = &mut *requests.0.borrow_mut();
+        let Stage::Open(agent) = state.stage else { return Err(Refused::Full) };
+        if !state.has_capacity() {
+            return Err(Refused::Full);
+        }
+        let stream = u64::from(state.begun) * 2 + 1;
+        if !notify.encode((stream, FRAME), agent.max_frame_size, &mut state.output) {
+            return Err(Refused::TooBig);
+        }
+        state.begun += 1;
+        state.waiting.insert(stream, Waiter::Waits(None));
+        state.wake_mover();
+        Ok(Ticket { requests: requests.clone(), stream })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.0.borrow_mut().claims -= 1;
+    }
+}
+
+/// The identifier of the only frame of a stream.
+const FRAME: u64 = 1;
+
+/// A request that waits for its answer. Dropping it gives up on that.
+pub struct Ticket {
+    requests: Requests,
+    stream: u64,
+}
+
+impl Ticket {
+    /// The payload of the answer.
+    ///
+    /// # Errors
+    /// The connection has ended before it came.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
+        let state = &mut *self.requests.0.borrow_mut();
+        match state.waiting.get_mut(&self.stream) {
+            Some(Waiter::Answered(payload)) => {
+                let payload = std::mem::take(payload);
+                state.waiting.remove(&self.stream);
+                Poll::Ready(Ok(payload))
+            }
+            Some(waiter @ Waiter::Waits(_)) => match state.stage {
+                Stage::Closed(status) => Poll::Ready(Err(status)),
+                _ => {
+                    *waiter = Waiter::Waits(Some(cx.waker().clone()));
+                    Poll::Pending
+                }
+            },
+            Some(Waiter::Abandoned) | None => Poll::Ready(Err(Status::UNKNOWN)),
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let state = &mut *self.requests.0.borrow_mut();
+        match state.waiting.get_mut(&self.stream) {
+            // The agent may still answer, and has no room for others until then.
+            Some(waiter @ Waiter::Waits(_)) => *waiter = Waiter::Abandoned,
+            Some(Waiter::Answered(_)) => {
+                state.waiting.remove(&self.stream);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The end of a connection that its task moves.
+pub struct Connection {
+    transport: Transport,
+    requests: Requests,
+    terms: Terms,
+    input: Buffer,
+    /// What is being written, and how much of it was taken.
+    writing: Vec<u8>,
+    written: usize,
+    /// When the agent was heard last, or something began to wait for it.
+    heard: Moment,
+    /// It has to be told that the connection ends, with this status.
+    farewell: bool,
+}
+
+impl Connection {
+    /// Speaks on a connection that was just opened.
+    pub fn new(transport: Transport, requests: Requests, terms: Terms, now: Moment) -> Self {
+        let hello = Hello {
+            max_frame_size: terms.max_frame_size,
+            pipelining: terms.pipelining,
+            healthcheck: false,
+            engine_id: Some(&terms.engine_id),
+        };
+        let writing = hello.encode();
+        Self { transport, requests, terms, input: Buffer::empty(), writing, written: 0, heard: now, farewell: false }
+    }
+
+    /// When it ends unless something happens before.
+    pub fn deadline(&self) -> Option<Moment> {
+        if self.waits() { self.terms.silence.map(|silence| self.heard + silence) } else { Some(self.heard + self.terms.idle) }
+    }
+
+    /// Whether the agent has to say something.
+    fn waits(&self) -> bool {
+        let state = self.requests.0.borrow();
+        state.stage == Stage::Opening || !state.waiting.is_empty() || state.claims > 0 || self.farewell
+    }
+
+    /// The deadline has come. False: it has not, as things are now.
+    pub fn expire(&mut self, now: Moment) -> bool {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return false;
+        }
+        let status = if self.waits() { Status::TIMEOUT } else { Status::NORMAL };
+        self.end(status);
+        true
+    }
+
+    /// Ends the connection, and tells the agent why.
+    fn end(&mut self, status: Status) {
+        if self.farewell {
+            return;
+        }
+        self.farewell = true;
+        self.requests.0.borrow_mut().close(if status == Status::NORMAL { Status::IO } else { status });
+        self.writing.drain(..self.written);
+        self.written = 0;
+        // A frame that was begun is finished first.
+        self.writing.extend(spop::disconnect(status));
+    }
+
+    /// Moves what can be moved. Ready: the connection has ended.
+    pub fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
+        self.requests.0.borrow_mut().mover = Some(cx.waker().clone());
+        if !self.farewell
+            && let Err(status) = self.receive(cx, now)
+        {
+            match status {
+                // The other side has said its last.
+                Some(status) => {
+                    self.requests.fail(status);
+                    return Poll::Ready(());
+                }
+                None => {}
+            }
+        }
+        match self.send(cx, now) {
+            Poll::Ready(Ok(())) if self.farewell => {
+                // What the agent answers to that is of no use.
+                let _ = self.transport.shutdown_write();
+                Poll::Ready(())
+            }
+            Poll::Ready(Err(())) => {
+                self.requests.fail(Status::IO);
+                Poll::Ready(())
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Writes what waits to be written. Ready: all of it was.
+    fn send(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<Result<(), ()>> {
+        loop {
+            if self.written == self.writing.len() {
+                self.writing.clear();
+                self.written = 0;
+                if self.farewell {
+                    return Poll::Ready(Ok(()));
+                }
+                let state = &mut *self.requests.0.borrow_mut();
+                if state.output.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                if state.waiting.len() == 1 {
+                    self.heard = now;
+                }
+                std::mem::swap(&mut self.writing, &mut state.output);
+            }
+            match self.transport.poll_write_slices(cx, &[IoSlice::new(&self.writing[self.written..])], false) {
+                Poll::Ready(Ok(count)) => self.written += count,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Reads frames. `Err(Some)`: the connection is over; `Err(None)`: this side ends it.
+    fn receive(&mut self, cx: &mut Context<'_>, now: Moment) -> Result<(), Option<Status>> {
+        for _ in 0..READS {
+            if self.input.capacity() == 0 {
+                if self.transport.poll_readable(cx).is_pending() {
+                    return Ok(());
+                }
+                self.input = rt::buffer();
+            }
+            self.input.compact();
+            match self.transport.poll_read(cx, &mut self.input) {
+                Poll::Ready(Ok(1..)) => self.heard = now,
+                Poll::Ready(Ok(0) | Err(_)) => return Err(Some(Status::IO)),
+                Poll::Pending => {
+                    if self.input.is_empty() {
+                        self.input = Buffer::empty();
+                    }
+                    return Ok(());
+                }
+            }
+            self.take_frames()?;
+        }
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Takes every whole frame that has come.
+    fn take_frames(&mut self) -> Result<(), Option<Status>> {
+        loop {
+            let most = match self.requests.0.borrow().stage {
+                Stage::Open(agent) => agent.max_frame_size,
+                _ => self.terms.max_frame_size,
+            };
+            let taken = match spop::next_frame(self.input.data(), most) {
+                Ok(None) => return Ok(()),
+                Ok(Some((frame, taken))) => self.take(&frame).map(|()| taken),
+                Err(status) => Err(Told::Wrong(status)),
+            };
+            match taken {
+                Ok(taken) => self.input.consume(taken),
+                Err(Told::Farewell(status)) => return Err(Some(status)),
+                Err(Told::Wrong(status)) => {
+                    self.end(status);
+                    return Err(None);
+                }
+            }
+        }
+    }
+
+    fn take(&self, frame: &Frame<'_>) -> Result<(), Told> {
+        let state = &mut *self.requests.0.borrow_mut();
+        match (frame.kind, state.stage) {
+            (kind::AGENT_DISCONNECT, _) => {
+                let farewell = spop::agent_disconnect(frame.payload).map_err(Told::Wrong)?;
+                let status = if farewell.status == Status::NORMAL { Status::IO } else { farewell.status };
+                Err(Told::Farewell(status))
+            }
+            (kind::AGENT_HELLO, Stage::Opening) if (frame.stream, frame.id) == (0, 0) => {
+                let mut agent =
+                    spop::agent_hello(frame.payload, self.terms.max_frame_size).map_err(Told::Wrong)?;
+                agent.pipelining &= self.terms.pipelining;
+                state.stage = Stage::Open(agent);
+                state.openers.drain(..).for_each(Waker::wake);
+                Ok(())
+            }
+            (kind::ACK, Stage::Open(_)) if frame.id == FRAME => {
+                match state.waiting.get_mut(&frame.stream) {
+                    Some(waiter @ Waiter::Waits(_)) => {
+                        let before = std::mem::replace(waiter, Waiter::Answered(frame.payload.to_vec()));
+                        if let Waiter::Waits(Some(waker)) = before {
+                            waker.wake();
+                        }
+                    }
+                    Some(Waiter::Abandoned) => {
+                        state.waiting.remove(&frame.stream);
+                    }
+                    // Nobody waits for it.
+                    Some(Waiter::Answered(_)) | None => {}
+                }
+                Ok(())
+            }
+            // An answer to a frame that was never sent is passed over, as HAProxy does.
+            (kind::ACK, Stage::Open(_)) => Ok(()),
+            _ => Err(Told::Wrong(Status::INVALID)),
+        }
+    }
+}
+
+/// What a frame means for its connection.
+enum Told {
+    /// The agent closes it.
+    Farewell(Status),
+    /// It makes no sense: this side closes it.
+    Wrong(Status),
+}

@@ -1,0 +1,160 @@
+//! The way of messages to an agent and back: the balance's choice, the queue, a connection, retries. Must never decide what is
+//! asked, nor how long that may take.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::spec::RetryOn;
+use conn::spop::Refused;
+use live::{Assignment, Local, PickContext, Priority, ProxyState, Seen};
+use policy::program::{Proxy, Redispatch, SpoeAgent};
+use wire::spop::{Notify, Status};
+
+use super::Failure;
+use super::links::{Destination, pause};
+use crate::generation::Generation;
+use crate::service::ejections;
+use crate::stream::metrics::{self, ServerEvent};
+use crate::worker::{Slot, Worker};
+
+/// The pause before the same server is tried again, at most.
+const TURNAROUND: Duration = Duration::from_secs(1);
+
+/// Who asks, and what.
+pub(super) struct Question {
+    pub(super) worker: Rc<Worker>,
+    pub(super) generation: Arc<Generation>,
+    pub(super) agent: Arc<SpoeAgent>,
+    pub(super) notify: Notify,
+    /// What the balance recognises it by.
+    pub(super) hash: Option<u32>,
+}
+
+/// Sends messages, and waits for the actions that answer them. Dropping the future gives up on them.
+pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
+    let Question { worker, generation, agent, notify, hash } = &question;
+    let proxy = generation.proxy(agent.backend);
+    let Some(backend) = &proxy.backend else { return Err(Failure::Resource) };
+    metrics::backend(worker, proxy);
+    worker.proxy_state(proxy.index).note_request(rt::now());
+    let (mut exclude, mut retries, mut kept) = (None, 0, None);
+    loop {
+        let slot = match kept.take() {
+            Some(slot) => slot,
+            None => choose(worker, proxy, *hash, exclude).await?,
+        };
+        let Some(server) = backend.servers.get(slot.server()) else { return Err(Failure::Resource) };
+        let to = Destination { generation, agent, proxy, server };
+        match exchange(worker, to, notify).await {
+            Ok(payload) => {
+                ejections::observe(worker, proxy, server.index, || Seen { took: None, failed: false });
+                slot.release();
+                return Ok(payload);
+            }
+            Err(Broken::Sent(failure)) => {
+                ejections::observe(worker, proxy, server.index, || ejections::FAILED);
+                metrics::step(worker, proxy, Some(server), ServerEvent::BadAnswer);
+                return Err(failure);
+            }
+            Err(Broken::Refused(failure)) => return Err(failure),
+            Err(Broken::Unconnected(status)) => {
+                ejections::observe(worker, proxy, server.index, || ejections::FAILED);
+                retries += 1;
+                if retries > backend.retries
+                    || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
+                    || !worker.proxy_state(proxy.index).may_retry(rt::now())
+                {
+                    metrics::step(worker, proxy, Some(server), ServerEvent::Failure);
+                    return Err(Failure::Protocol(status));
+                }
+                if goes_elsewhere(backend.recogniser.is_some(), backend.servers.len(), backend.redispatch)
+                    || backend.redispatch.applies(retries, backend.retries) && backend.servers.len() > 1
+                {
+                    metrics::step(worker, proxy, Some(server), ServerEvent::Redispatch);
+                    exclude = Some(server.index);
+                } else {
+                    metrics::step(worker, proxy, Some(server), ServerEvent::Retry);
+                    kept = Some(slot);
+                    pause(proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND))).await;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the first retry goes to another server at once.
+fn goes_elsewhere(is_tied: bool, servers: usize, redispatch: Redispatch) -> bool {
+    !is_tied && servers > 1 && redispatch != Redispatch::Never
+}
+
+/// How an exchange with a server has failed.
+enum Broken {
+    /// There is no connection.
+    Unconnected(Status),
+    /// The messages are gone.
+    Sent(Failure),
+    /// They were not sent, and will not be.
+    Refused(Failure),
+}
+
+/// Has the balance choose a server, and waits in its queue.
+async fn choose(
+    worker: &Rc<Worker>,
+    proxy: &Proxy,
+    hash: Option<u32>,
+    exclude: Option<usize>,
+) -> Result<Slot, Failure> {
+    let state = worker.proxy_state(proxy.index);
+    let priority = Priority { class: 0, offset: 0, now: rt::now() };
+    let context = PickContext { hash, random: rt::random(), exclude, priority, ..PickContext::default() };
+    let (slot, balanced) = match ProxyState::assign_with(state.clone(), &context) {
+        Assignment::Slot(slot) => (slot, true),
+        Assignment::Queued(mut ticket) => {
+            let (waiting, at_server) = state.queued(ticket.server());
+            let server = ticket.server().and_then(|server| proxy.server(server));
+            let sessions = state.counts(None).beconn;
+            metrics::queued(worker, proxy, (server.map(|server| (server, at_server)), true), waiting, sessions);
+            let mut timer = rt::Timer::new();
+            timer.arm(proxy.timeouts.queued().map(|limit| rt::now() + limit));
+            let granted = std::future::poll_fn(|cx| match ticket.poll_granted(cx) {
+                std::task::Poll::Ready(slot) => std::task::Poll::Ready(Some(slot)),
+                std::task::Poll::Pending => timer.poll_expired(cx).map(|()| None),
+            });
+            let Some(slot) = granted.await else {
+                metrics::step(worker, proxy, server, ServerEvent::Failure);
+                return Err(Failure::Timeout);
+            };
+            (slot, false)
+        }
+        Assignment::Unavailable | Assignment::QueueFull => {
+            metrics::step(worker, proxy, None, ServerEvent::Failure);
+            return Err(Failure::Protocol(Status::IO));
+        }
+    };
+    note(worker, proxy, &slot, balanced);
+    Ok(slot)
+}
+
+fn note(worker: &Rc<Worker>, proxy: &Proxy, slot: &live::ServerSlot<Local>, balanced: bool) {
+    if let Some(server) = proxy.server(slot.server()) {
+        metrics::server(worker, proxy, server, slot.entered(), balanced);
+    }
+}
+
+/// Sends the messages to a server, and waits for its answer.
+async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> Result<Vec<u8>, Broken> {
+    loop {
+        let claim = worker.agents.claim(worker, to);
+        std::future::poll_fn(|cx| claim.poll_open(cx)).await.map_err(Broken::Unconnected)?;
+        match claim.send(notify) {
+            Ok(mut ticket) => {
+                let answer = std::future::poll_fn(|cx| ticket.poll(cx)).await;
+                return answer.map_err(|status| Broken::Sent(Failure::Protocol(status)));
+            }
+            Err(Refused::TooBig) => return Err(Broken::Refused(Failure::TooBig)),
+            // Others were first: one that is opened is this request's own.
+            Err(Refused::Full) => rt::yield_now().await,
+        }
+    }
+}

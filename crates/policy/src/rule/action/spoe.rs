@@ -1,0 +1,33 @@
+//! `send-spoe-group`: has an agent process a group of messages. Must never send one.
+
+use super::{Action, Row, Wait, row};
+use crate::rule::parse::{Parsing, RuleError, Words};
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[row("send-spoe-group", send_spoe_group)];
+
+fn send_spoe_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    const USAGE: &str = "expects 2 arguments: <engine-id> <group-id>";
+    let (engine, group) = (words.expect(USAGE)?, words.expect(USAGE)?);
+    if let Some(extra) = words.peek() {
+        return Err(RuleError::at(Some(extra), USAGE));
+    }
+    let proxy = &parsing.proxy.name.value;
+    match parsing.names.spoe_group(&engine.text, &group.text) {
+        Some(Some(call)) => Ok(Action::Wait(Wait::Agent(call))),
+        Some(None) => {
+            let message = format!(
+                "Proxy '{proxy}': unable to find SPOE group '{}' into SPOE engine '{}' configuration.",
+                group.text, engine.text
+            );
+            Err(RuleError { span: Some(group.span), ..RuleError::whole(message) })
+        }
+        None => {
+            let message = format!(
+                "Proxy '{proxy}': unable to find SPOE engine '{}' used by the send-spoe-group '{}'.",
+                engine.text, group.text
+            );
+            Err(RuleError { span: Some(engine.span), ..RuleError::whole(message) })
+        }
+    }
+}
