@@ -63,6 +63,8 @@ mod sharing;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;
+mod spoe;
+mod spoe_failures;
 mod stalls;
 mod statistics;
 mod stopping;

@@ -4,13 +4,14 @@
 //! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` so many times as many
 //! seeds, `SIMULATED_RECORDS` all of them over a transport that moves the borders of what is read and written.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::environment::Environment;
+use config::keyword::SpecOptions;
 use config::spec::Spec;
 use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
@@ -65,6 +66,12 @@ pub struct Worlds {
     services: Vec<(&'static str, bool, Factory)>,
     script: Option<fn(&mut Services)>,
     records: bool,
+    file: String,
+}
+
+thread_local! {
+    /// What every file holds that a configuration names.
+    static FILE: RefCell<String> = RefCell::default();
 }
 
 fn asked(name: &str) -> Option<u64> {
@@ -98,6 +105,7 @@ pub fn config(sections: &str) -> Worlds {
         services: Vec::new(),
         script: None,
         records: false,
+        file: String::new(),
     }
 }
 
@@ -147,6 +155,12 @@ impl Worlds {
         factory: impl Fn(&Session) -> Box<dyn conn::service::Service> + Send + Sync + 'static,
     ) -> Worlds {
         self.services.push((name, ruled, Arc::new(move |session: &Session, _: &SharedStreamState| factory(session))));
+        self
+    }
+
+    /// What the file holds that the configuration names (`filter spoe`).
+    pub fn file(mut self, content: &str) -> Worlds {
+        self.file = content.to_owned();
         self
     }
 
@@ -201,7 +215,11 @@ impl Worlds {
 
     fn program(&self) -> (Program, Spec) {
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: self.text.clone().into_bytes() };
-        let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
+        FILE.set(self.file.clone());
+        let read_file = |_: &str, _: u64| Ok(FILE.with_borrow(|file| file.clone().into_bytes()));
+        let spec = SpecOptions { read_file, ..SpecOptions::default() };
+        let options = LoadOptions { spec, ..LoadOptions::default() };
+        let loaded = config::load(&[file], Environment::new(), &options);
         let mut found = loaded.diagnostics.clone();
         let limits = policy::SystemLimits { descriptors: 100_000, ..policy::SystemLimits::default() };
         let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &limits, &mut found);

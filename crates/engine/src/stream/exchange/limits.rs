@@ -43,7 +43,9 @@ impl Exchange<'_> {
                 until(moment);
             }
             // What goes on by itself at a time.
-            let inspecting = self.inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
+            // An action wakes the task itself.
+            let inspecting = self.inspecting.filter(|_| self.running.is_none());
+            let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
             if let Some(moment) = [self.rival_deadline(), self.held_until(), inspecting].into_iter().flatten().min() {
                 if now >= moment {
                     return self.poll(cx);
@@ -105,7 +107,7 @@ impl Exchange<'_> {
 
     /// Since when the server is silent, if we wait for it.
     fn server_silent_since(&self) -> Option<Moment> {
-        if self.paused_rules.is_some() {
+        if self.paused_rules.is_some() || self.running.is_some() {
             // Who waits is us.
             return None;
         }

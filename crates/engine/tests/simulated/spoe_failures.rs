@@ -1,0 +1,266 @@
+//! Agents that are late, die, lie or send what makes no sense: a stream goes on without them, and is told by a variable.
+
+use testkit::{Peer, Service, sleep};
+use wire::spop::{Data, kind};
+
+use crate::messages::*;
+use crate::spoe::*;
+use crate::world::*;
+
+/// Returns what went wrong as a field of the answer.
+const REPORT: &str = " http-request return status 200 hdr x %[var(txn.a.err)]";
+
+fn world(lines: &str, agents: &str) -> Worlds {
+    let lines = format!(" messages cs fh\n option set-on-error err\n log global\n{lines}");
+    config(&proxies(REPORT, agents)).file(&engine(&lines))
+}
+
+/// The client has this code in its answer.
+async fn reports(client: &mut Peer, code: &str) {
+    let head = client.receive_head().await.unwrap();
+    assert!(head.contains(&format!("x: {code}\r\n")), "{head}, not {code}");
+}
+
+#[test]
+fn a_late_agent_is_done_without_and_asked_no_more_for_the_transaction() {
+    world("", "").run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        let (stream, _) = notified(&mut agent).await;
+        client.expect_silence(450).await;
+        reports(&mut client, "1").await;
+        world.expect_log(&["* SPOE: [a] <EVENT:on-client-session> sid=* st=1 500 1/1", "* f/<NOSRV> *"]).await;
+        // What comes too late is for nobody, and the connection goes on.
+        acknowledge(&mut agent, stream, &set(2, "err", Data::Int64(9))).await;
+        client.send(GET).await;
+        for _ in 0..2 {
+            let (stream, _) = notified(&mut agent).await;
+            acknowledge(&mut agent, stream, &[]).await;
+        }
+        reports(&mut client, "").await;
+        assert_eq!(agents.accepted(), 1);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn later_events_go_on_where_that_is_asked_for() {
+    world(" option continue-on-error\n option dontlog-normal", "").run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        notified(&mut agent).await;
+        let (stream, told) = notified(&mut agent).await;
+        assert_eq!(told, "fh(path=/)");
+        acknowledge(&mut agent, stream, &[]).await;
+        reports(&mut client, "1").await;
+        world.expect_log(&["* <EVENT:on-client-session> sid=* st=1 500 1/1", "* f/<NOSRV> *"]).await;
+    });
+}
+
+/// What an agent does once it has been told something, and what that is in variable and log.
+#[test]
+fn an_agent_that_fails_is_done_without() {
+    type Failing = fn(&mut Peer, u8) -> Vec<u8>;
+    let rows: [(&str, Failing, &str, bool); 8] = [
+        ("closes", |_, _| Vec::new(), "257", true),
+        ("says that it leaves", |_, _| farewell(42), "298", true),
+        ("says nothing wrong and leaves", |_, _| farewell(0), "257", true),
+        ("sends what is no action", |_, stream| frame(kind::ACK, (stream, 1), &[7, 1, 2]), "260", false),
+        ("sends a truncated action", |_, stream| frame(kind::ACK, (stream, 1), &[1, 3, 2, 9, b'x']), "260", false),
+        ("sends a large frame", |_, _| vec![0, 1, 0, 0, kind::ACK], "259", false),
+        ("sends what is no frame", |_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), "259", false),
+        ("sends a fragment", |_, stream| vec![0, 0, 0, 7, kind::ACK, 0, 0, 0, 0, stream, 1], "266", false),
+    ];
+    for (what, answer, code, closes) in rows {
+        world("", "").workers(&[1]).seeds(0..2).run(move |world| async move {
+            let mut agents = Service::at(AGENT);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut agent = greeted(&mut agents, "pipelining").await;
+            let (stream, _) = notified(&mut agent).await;
+            let bytes = answer(&mut agent, stream);
+            agent.send(bytes).await;
+            if closes {
+                agent.close();
+            } else if code != "260" {
+                let told = receive(&mut agent).await;
+                assert_eq!(told.kind, kind::HAPROXY_DISCONNECT, "{what}");
+                agent.expect_end().await;
+            }
+            reports(&mut client, code).await;
+            let line = format!("* SPOE: [a] <EVENT:on-client-session> sid=* st={code} * 1/1");
+            world.expect_log(&[&line, "* f/<NOSRV> *"]).await;
+        });
+    }
+}
+
+fn farewell(status: u32) -> Vec<u8> {
+    let items = [item("status-code", Data::Uint32(status)), item("message", Data::Str(b"bye"))];
+    frame(kind::AGENT_DISCONNECT, (0, 0), &items.concat())
+}
+
+/// Answers to what was never asked are passed over.
+#[test]
+fn answers_to_others_are_for_nobody() {
+    world("", "").run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        for number in 0..2 {
+            let (stream, _) = notified(&mut agent).await;
+            acknowledge(&mut agent, stream + 2, &set(2, "err", Data::Int64(9))).await;
+            agent.send(frame(kind::ACK, (stream, 2), &set(2, "err", Data::Int64(9)))).await;
+            client.expect_silence(10).await;
+            acknowledge(&mut agent, stream, &[]).await;
+            if number == 0 {
+                // The same answer a second time.
+                acknowledge(&mut agent, stream, &set(2, "err", Data::Int64(9))).await;
+            }
+        }
+        reports(&mut client, "").await;
+        world.forget_log();
+    });
+}
+
+/// A greeting that this side cannot keep to ends the connection with its status.
+#[test]
+fn greetings_that_do_not_fit_are_refused() {
+    let rows = [
+        (hello(100, ""), b"\x03\x09"),
+        (hello(16_381, ""), b"\x03\x09"),
+        (frame(kind::AGENT_HELLO, (0, 0), &item("version", Data::Str(b"1.0"))), b"\x03\x08"),
+        (frame(kind::AGENT_HELLO, (0, 0), &item("version", Data::Str(b"2.0"))), b"\x03\x06"),
+        (frame(kind::ACK, (1, 1), &[]), b"\x03\x04"),
+    ];
+    for (greeting, status) in rows {
+        world("", " retries 0").workers(&[1]).seeds(0..1).run(move |world| {
+            let greeting = greeting.clone();
+            async move {
+                let mut agents = Service::at(AGENT);
+                let mut client = Peer::connect(WEIR).await;
+                client.send(GET).await;
+                let mut agent = agents.accept().await;
+                receive(&mut agent).await;
+                agent.send(greeting).await;
+                let told = receive(&mut agent).await;
+                assert_eq!(told.kind, kind::HAPROXY_DISCONNECT);
+                assert!(told.payload.starts_with(&[b"\x0bstatus-code", &status[..]].concat()), "{told:?}");
+                reports(&mut client, &(256 + u32::from(status[1])).to_string()).await;
+                world.forget_log();
+            }
+        });
+    }
+}
+
+/// `timeout processing` covers the queue, the connection, its greeting and the retries.
+#[test]
+fn the_time_for_an_event_covers_all_of_it() {
+    // Nothing listens there; nothing is greeted; a place at the server is taken.
+    world("", "").workers(&[1]).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        client.expect_silence(450).await;
+        reports(&mut client, "1").await;
+        world.forget_log();
+    });
+    world("", "").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = agents.accept().await;
+        receive(&mut agent).await;
+        reports(&mut client, "1").await;
+        world.forget_log();
+    });
+    world(" option continue-on-error", " ").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "").await;
+        notified(&mut agent).await;
+        // It is busy with what nobody waits for any more: another connection is opened.
+        let mut other = greeted(&mut agents, "").await;
+        let (stream, _) = notified(&mut other).await;
+        acknowledge(&mut other, stream, &[]).await;
+        reports(&mut client, "1").await;
+        world.forget_log();
+    });
+}
+
+/// An agent that cannot be reached is another one's business.
+#[test]
+fn another_agent_is_asked_where_one_cannot_be_reached() {
+    world("", " option redispatch\n server a2 10.0.2.2:90").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at("10.0.2.2:90");
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        for _ in 0..2 {
+            let (stream, _) = notified(&mut agent).await;
+            acknowledge(&mut agent, stream, &[]).await;
+        }
+        reports(&mut client, "").await;
+        world.forget_log();
+    });
+}
+
+/// What an agent would have to be told does not fit into a frame.
+#[test]
+fn frames_are_not_larger_than_the_agent_permits() {
+    let file = "[e]\nspoe-agent a\n use-backend agents\n timeout processing 1s\n option set-on-error err\n messages \
+                m\nspoe-message m\n args p=path\n event on-frontend-http-request\n";
+    config(&proxies(REPORT, "")).file(file).run(|_| async {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get(&format!("/{}", "x".repeat(600)))).await;
+        let mut agent = agents.accept().await;
+        receive(&mut agent).await;
+        agent.send(hello(512, "pipelining")).await;
+        reports(&mut client, "3").await;
+        client.send(get("/y")).await;
+        let (stream, told) = notified(&mut agent).await;
+        assert_eq!(told, "m(p=/y)");
+        acknowledge(&mut agent, stream, &[]).await;
+        reports(&mut client, "").await;
+    });
+}
+
+/// A client that leaves takes nothing with it; what it asked for is given up.
+#[test]
+fn clients_leave_while_an_agent_is_asked() {
+    world("", "").run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        let (stream, _) = notified(&mut agent).await;
+        client.close();
+        sleep(600).await;
+        acknowledge(&mut agent, stream, &[]).await;
+        agent.close();
+        world.forget_log();
+    });
+}
+
+/// An agent that says nothing for `timeout server` loses its connection.
+#[test]
+fn a_silent_agent_loses_its_connection() {
+    world("", " timeout server 2s").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        notified(&mut agent).await;
+        reports(&mut client, "1").await;
+        let told = receive(&mut agent).await;
+        assert_eq!(told.kind, kind::HAPROXY_DISCONNECT);
+        assert!(told.payload.starts_with(b"\x0bstatus-code\x03\x02"), "{told:?}");
+        agent.expect_end().await;
+        world.forget_log();
+    });
+}
