@@ -25,7 +25,8 @@ fn read_file(path: &str, _: u64) -> io::Result<Vec<u8>> {
 /// Loads a frontend with this filter, whose file holds that.
 fn loaded(filter: &str, content: &str) -> Loaded {
     CONTENT.set(content.to_owned());
-    let text = format!("frontend f\n bind :1\n filter spoe {filter}\nbackend agents\n mode tcp\n server a 127.0.0.1:2\n");
+    let text =
+        format!("frontend f\n bind :1\n filter spoe {filter}\nbackend agents\n mode tcp\n server a 127.0.0.1:2\n");
     let file = InputFile { name: "a.cfg".into(), bytes: text.into_bytes() };
     let spec = SpecOptions { read_file, ..SpecOptions::default() };
     load(&[file], Environment::new(), &LoadOptions { spec, ..LoadOptions::default() })
@@ -97,7 +98,8 @@ spoe-group g
     assert_eq!(names(&agent.groups), ["g", "h"]);
     assert_eq!(names(&agent.messages), ["m", "n", "o"]);
     assert_eq!(names(&agent.variables), ["a", "b", "c"]);
-    let options = [&agent.set_on_error, &agent.set_process_time, &agent.set_total_time, &agent.var_prefix, &agent.backend];
+    let options =
+        [&agent.set_on_error, &agent.set_process_time, &agent.set_total_time, &agent.var_prefix, &agent.backend];
     let options = options.map(|option| option.as_ref().unwrap().value.as_str());
     assert_eq!(options, ["err", "pt", "tt", "p.q", "agents"]);
     assert_eq!((agent.max_frame_size, agent.processing), (Some(1000), Some(2000)));

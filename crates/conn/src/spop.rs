@@ -85,8 +85,13 @@ impl State {
         }
     }
 
+    /// Answers that the agent owes.
+    fn due(&self) -> usize {
+        self.waiting.values().filter(|waiter| !matches!(waiter, Waiter::Answered(_))).count()
+    }
+
     fn has_capacity(&self) -> bool {
-        self.waiting.len() + self.claims < self.capacity() && self.begun < self.max_total
+        self.due() + self.claims < self.capacity() && self.begun < self.max_total
     }
 
     fn wake_mover(&mut self) {
@@ -297,13 +302,17 @@ impl Connection {
 
     /// When it ends unless something happens before.
     pub fn deadline(&self) -> Option<Moment> {
-        if self.waits() { self.terms.silence.map(|silence| self.heard + silence) } else { Some(self.heard + self.terms.idle) }
+        if self.waits() {
+            self.terms.silence.map(|silence| self.heard + silence)
+        } else {
+            Some(self.heard + self.terms.idle)
+        }
     }
 
     /// Whether the agent has to say something.
     fn waits(&self) -> bool {
         let state = self.requests.0.borrow();
-        state.stage == Stage::Opening || !state.waiting.is_empty() || state.claims > 0 || self.farewell
+        state.stage == Stage::Opening || state.due() > 0 || state.claims > 0 || self.farewell
     }
 
     /// The deadline has come. False: it has not, as things are now.
@@ -332,17 +341,12 @@ impl Connection {
     /// Moves what can be moved. Ready: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
         self.requests.0.borrow_mut().mover = Some(cx.waker().clone());
+        // Where this side ends it, that is said below.
         if !self.farewell
-            && let Err(status) = self.receive(cx, now)
+            && let Err(Some(status)) = self.receive(cx, now)
         {
-            match status {
-                // The other side has said its last.
-                Some(status) => {
-                    self.requests.fail(status);
-                    return Poll::Ready(());
-                }
-                None => {}
-            }
+            self.requests.fail(status);
+            return Poll::Ready(());
         }
         match self.send(cx, now) {
             Poll::Ready(Ok(())) if self.farewell => {
@@ -371,7 +375,7 @@ impl Connection {
                 if state.output.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
-                if state.waiting.len() == 1 {
+                if state.due() == 1 {
                     self.heard = now;
                 }
                 std::mem::swap(&mut self.writing, &mut state.output);
@@ -442,8 +446,7 @@ impl Connection {
                 Err(Told::Farewell(status))
             }
             (kind::AGENT_HELLO, Stage::Opening) if (frame.stream, frame.id) == (0, 0) => {
-                let mut agent =
-                    spop::agent_hello(frame.payload, self.terms.max_frame_size).map_err(Told::Wrong)?;
+                let mut agent = spop::agent_hello(frame.payload, self.terms.max_frame_size).map_err(Told::Wrong)?;
                 agent.pipelining &= self.terms.pipelining;
                 state.stage = Stage::Open(agent);
                 state.openers.drain(..).for_each(Waker::wake);

@@ -44,7 +44,8 @@ pub fn read_files(
                 }
             };
             let bufsize = spec.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
-            let content = read_engine(sources, (document, bufsize), options, (&filter, &sections), &mut spec.sections, out);
+            let content =
+                read_engine(sources, (document, bufsize), options, (&filter, &sections), &mut spec.sections, out);
             let is_clean = out.iter().filter(|found| found.is_alert()).count() == before;
             if content.is_none() && is_clean {
                 let message = format!("'filter' : No SPOE agent found in file {}", filter.file.value);

@@ -1,7 +1,7 @@
 //! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
 
-pub mod activity;
 mod actions;
+pub mod activity;
 mod answer;
 mod attempt;
 mod body;

@@ -113,7 +113,7 @@ pub trait Names {
         None
     }
 
-    /// A variable may be set: remembers its name.
+    /// A variable may be set or read: remembers its name.
     fn declare(&self, _: &Variable) {}
 
     /// Something is asked of TLS handshakes that is kept only where it is asked for: bits of [`tls::details::Wanted`].
@@ -506,6 +506,8 @@ fn read_arguments(
     let mut arguments = Arguments::new(list);
     if let Some(check) = check {
         check(&mut arguments, checking).map_err(Fault::Refused)?;
+        // Whoever sets variables by their names at run time knows those that are only read here, too.
+        (0..arguments.len()).filter_map(|index| arguments.variable(index)).for_each(|one| checking.names.declare(one));
     }
     Ok(arguments)
 }

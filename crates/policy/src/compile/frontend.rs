@@ -246,7 +246,8 @@ impl Compiler<'_> {
     /// Bytes are no messages, and messages more than bytes.
     fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
         let Some(protocol) = bind.listening.protocol else { return };
-        if line.is_http == (protocol == MuxProtocol::None) || matches!(protocol, MuxProtocol::Fcgi | MuxProtocol::Spop) {
+        if line.is_http == (protocol == MuxProtocol::None) || matches!(protocol, MuxProtocol::Fcgi | MuxProtocol::Spop)
+        {
             let name = protocol.name();
             let place = self.place(bind.span);
             let owner = line.owner.1;

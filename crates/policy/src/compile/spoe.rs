@@ -77,7 +77,8 @@ impl Compiler<'_> {
         for (place, filter) in written.filters.list.iter().enumerate() {
             let FilterSpec::Spoe(filter) = filter else { continue };
             // One whose file could not be read was told of before.
-            let found = filter.content.and_then(|content| spec.sections.spoe_engines.get(content).map(|own| (content, own)));
+            let found =
+                filter.content.and_then(|content| spec.sections.spoe_engines.get(content).map(|own| (content, own)));
             let Some((content, engine)) = found else {
                 self.failed = true;
                 continue;
@@ -228,10 +229,8 @@ impl Compiler<'_> {
             };
             let is_back = course.proxy.kind == ProxyKind::Backend;
             if is_back && event.is_of_frontends() {
-                let message = format!(
-                    "Proxy '{}': frontend event used on a backend proxy at {place}.",
-                    course.proxy.name.value
-                );
+                let message =
+                    format!("Proxy '{}': frontend event used on a backend proxy at {place}.", course.proxy.name.value);
                 self.warn(Diagnostic::warning(written.name.span, message).with_form(Form::Config));
                 continue;
             }
@@ -418,7 +417,8 @@ impl Compiler<'_> {
                 prepend(&mut rules.response_content, of_bytes);
             }
         }
-        let of_backend = |event| if written.kind == ProxyKind::Backend { Box::default() } else { ask(&request, event).into() };
+        let of_backend =
+            |event| if written.kind == ProxyKind::Backend { Box::default() } else { ask(&request, event).into() };
         let events = SpoeEvents {
             backend_content: of_backend(SpoeEvent::BackendTcpRequest),
             backend_request: of_backend(SpoeEvent::BackendHttpRequest),

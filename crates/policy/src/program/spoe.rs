@@ -93,7 +93,9 @@ pub struct SpoeEvents {
 impl SpoeEvents {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        [&self.backend_content, &self.backend_request, &self.server_session, &self.answers].iter().all(|list| list.is_empty())
+        [&self.backend_content, &self.backend_request, &self.server_session, &self.answers]
+            .iter()
+            .all(|list| list.is_empty())
     }
 }
 

@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_farewell_says_why() {
-        let expected = [&[0, 0, 0, 40, 2, 0, 0, 0, 1, 0, 0][..], b"\x0bstatus-code\x03\x01\x07message\x08\x09I/O error"];
+        let expected =
+            [&[0, 0, 0, 40, 2, 0, 0, 0, 1, 0, 0][..], b"\x0bstatus-code\x03\x01\x07message\x08\x09I/O error"];
         assert_eq!(disconnect(Status::IO), expected.concat());
     }
 

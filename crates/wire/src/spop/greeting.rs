@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn greetings_are_judged_a_row() {
-        let (version, size, list) = (("version", Data::Str(b" 2.0 ")), ("max-frame-size", Data::Uint32(1000)), "capabilities");
+        let (version, size, list) =
+            (("version", Data::Str(b" 2.0 ")), ("max-frame-size", Data::Uint32(1000)), "capabilities");
         let plain = (list, Data::Str(b""));
         let fine = |pipelining| Ok(AgentHello { max_frame_size: 1000, pipelining });
         let rows = [

@@ -232,7 +232,8 @@ impl Targets {
         let event_outputs = program.event_descriptors.iter().filter_map(&mut open).collect();
         let request_limit = global.logurilen;
         let first_agent = program.fcgi_logs.len();
-        let mut targets = Self { profiles, first_agent, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
+        let mut targets =
+            Self { profiles, first_agent, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
         for place in 0..targets.proxies.places() {
             if let Some(route) = targets.proxies.get_mut(place) {
                 route.note_profiles(&targets.profiles);

@@ -270,9 +270,7 @@ impl Exchange<'_> {
                 let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
-            Wait::Script(_) | Wait::Agent(_) => {
-                actions::begin(self.session, wait).map_or(Held::Over, Held::Script)
-            }
+            Wait::Script(_) | Wait::Agent(_) => actions::begin(self.session, wait).map_or(Held::Over, Held::Script),
             // Of requests.
             Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake => Held::Over,
         }

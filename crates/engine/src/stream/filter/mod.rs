@@ -295,13 +295,7 @@ fn new(session: &Session) -> Set {
         has_backend: false,
         tell: worker.process.host.tell,
     };
-    Set {
-        scene,
-        attached: Vec::new(),
-        request: Vec::new(),
-        response: Vec::new(),
-        agents: StreamAgents::default(),
-    }
+    Set { scene, attached: Vec::new(), request: Vec::new(), response: Vec::new(), agents: StreamAgents::default() }
 }
 
 /// The stream has got its backend. True: the frontend's filters ask agents about that.

@@ -96,14 +96,16 @@ async fn obey<'r>(
     loop {
         match pause {
             Pause::Turn => rt::yield_now().await,
-            Pause::Rule(wait @ (Wait::Script(_) | Wait::Agent(_))) => match run_action(session, client, state, wait).await {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(ending) => {
-                    state.borrow().last_rule.set(progress.last_of(rules));
-                    return Err(Over::Ended(ending));
+            Pause::Rule(wait @ (Wait::Script(_) | Wait::Agent(_))) => {
+                match run_action(session, client, state, wait).await {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(()),
+                    Err(ending) => {
+                        state.borrow().last_rule.set(progress.last_of(rules));
+                        return Err(Over::Ended(ending));
+                    }
                 }
-            },
+            }
             Pause::Hints => wait::send_hints(session, client, state).await.map_err(Over::Failed)?,
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
