@@ -79,10 +79,8 @@ pub fn spec(spec: &Spec) -> String {
         crt_stores,
         acme,
         fcgi_apps,
-        spoe_engines,
+        spoe_engines: _,
     } = &spec.sections;
-    // They are read from files of their own, after this.
-    assert!(spoe_engines.is_empty());
     fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));

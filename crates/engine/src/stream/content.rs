@@ -297,13 +297,11 @@ pub async fn response(
             let known = state.borrow();
             let view = EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, &known) };
             match run_content(&view, rules, &mut progress) {
-                Content::Passes => match lists.next() {
-                    Some(next) => {
-                        (rules, progress) = (next, Progress::default());
-                        continue;
-                    }
-                    None => return Poll::Ready(Ok(None)),
-                },
+                Content::Passes => {
+                    let Some(next) = lists.next() else { return Poll::Ready(Ok(None)) };
+                    (rules, progress) = (next, Progress::default());
+                    continue;
+                }
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
                 Content::Yields => {
                     cx.waker().wake_by_ref();

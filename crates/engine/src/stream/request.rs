@@ -64,9 +64,8 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             conclude::log_step(session, &state, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;
-                let inspected =
-                    rt::boxed(content::http_request(session, conn, timer, &state, proxy.rules.on_request_bytes()))
-                        .await;
+                let rules = proxy.rules.on_request_bytes();
+                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await;
                 if let Err(outcome) = inspected {
                     // There is no request yet.
                     state.borrow_mut().forget_request();

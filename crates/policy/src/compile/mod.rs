@@ -210,9 +210,8 @@ pub fn compile(
     note_slow_lists(&compiler.shared, &userlists, &mut proxies);
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
-    let (script_maps, traces) = (compiler.script_maps(spec), compiler.traces(spec));
+    let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     compiler.leftovers(spec);
-    let tls = compiler.tls_parts();
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
     let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());

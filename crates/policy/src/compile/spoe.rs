@@ -156,27 +156,8 @@ impl Compiler<'_> {
             self.alert(written.name.span, Form::Parsing, message);
             return None;
         }
-        for name in &written.variables {
-            match Variable::parse(&format!("txn.{prefix}.{}", name.value)) {
-                Ok(variable) => names.declare(&variable),
-                Err(why) => {
-                    let message = format!(
-                        "'filter' : SPOE agent '{own}': failed to register variable {prefix}.{} ({why})",
-                        name.value
-                    );
-                    self.alert(name.span, Form::Parsing, message);
-                }
-            }
-        }
-        if written.processing.is_none() {
-            let message = format!(
-                "Proxy '{}': missing 'processing' timeout for SPOE agent '{own}' declare at {place}.\n   | While not \
-                 properly invalid, you will certainly encounter various problems\n   | with such a configuration. To fix \
-                 this, please ensure it is set to a non-zero value.",
-                proxy.name.value
-            );
-            self.warn(Diagnostic::warning(written.name.span, message).with_form(Form::Config));
-        }
+        self.register_spoe_variables(written, prefix, names);
+        self.warn_of_spoe_time(proxy, written, &place);
         let variable = |name: &Option<config::span::Spanned<String>>| {
             let variable = Variable::parse(&format!("txn.{prefix}.{}", name.as_ref()?.value)).ok()?;
             names.declare(&variable);
@@ -200,6 +181,37 @@ impl Compiler<'_> {
             process_time: variable(&written.set_process_time),
             total_time: variable(&written.set_total_time),
         })
+    }
+
+    /// `register-var-names`.
+    fn register_spoe_variables(&mut self, written: &SpoeAgentSpec, prefix: &str, names: &SpecNames<'_>) {
+        let own = &written.name.value;
+        for name in &written.variables {
+            match Variable::parse(&format!("txn.{prefix}.{}", name.value)) {
+                Ok(variable) => names.declare(&variable),
+                Err(why) => {
+                    let message = format!(
+                        "'filter' : SPOE agent '{own}': failed to register variable {prefix}.{} ({why})",
+                        name.value
+                    );
+                    self.alert(name.span, Form::Parsing, message);
+                }
+            }
+        }
+    }
+
+    /// HAProxy's warning about events that may take for ever.
+    fn warn_of_spoe_time(&mut self, proxy: &ProxySpec, written: &SpoeAgentSpec, place: &str) {
+        let own = &written.name.value;
+        if written.processing.is_none() {
+            let message = format!(
+                "Proxy '{}': missing 'processing' timeout for SPOE agent '{own}' declare at {place}.\n   | While not \
+                 properly invalid, you will certainly encounter various problems\n   | with such a configuration. To fix \
+                 this, please ensure it is set to a non-zero value.",
+                proxy.name.value
+            );
+            self.warn(Diagnostic::warning(written.name.span, message).with_form(Form::Config));
+        }
     }
 
     /// The messages of the agent, by event.

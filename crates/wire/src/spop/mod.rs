@@ -4,6 +4,7 @@
 mod decode;
 mod encode;
 mod greeting;
+#[cfg(test)]
 mod property_tests;
 mod value;
 

@@ -1,7 +1,5 @@
 //! Whatever is written is read again as it was, and nothing that is read panics. Owns no rows: these stand beside the code.
 
-#![cfg(test)]
-
 use super::*;
 use proptest::prelude::*;
 

@@ -43,12 +43,15 @@ impl StreamAgents {
     }
 }
 
+/// What brings the payload of an answer.
+type Asking = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;
+
 /// An event or group on its way.
 pub(crate) struct Run {
     call: Arc<SpoeCall>,
     began: Moment,
     timer: rt::Timer,
-    asking: Option<Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>>,
+    asking: Option<Asking>,
 }
 
 impl Run {
