@@ -61,7 +61,7 @@ pub fn occurrence<'a>(wanted: i64, each: impl Fn(&mut dyn FnMut(&'a [u8]) -> boo
             false
         });
     }
-    // LocalRc from the front: where the one that is wanted stands; without a count the last one that comes.
+    // Counted from the front: where the one that is wanted stands; without a count the last one that comes.
     let mut left = if wanted < -1 { count + wanted + 1 } else { i64::MAX };
     if left <= 0 {
         return None;

@@ -95,7 +95,7 @@ impl Totals {
             requests: counters.process(|process| &process.requests),
             bytes_out: counters.process(|process| &process.bytes_out),
             spliced_bytes_out: counters.process(|process| &process.spliced_out),
-            // LocalRc in units of 32 bytes.
+            // Counted in units of 32 bytes.
             bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
             compressor_in_rate: counters.process_rate(now, |process| &process.compressor_in_rate).0,
             compressor_out_rate: counters.process_rate(now, |process| &process.compressor_out_rate).0,
@@ -216,7 +216,7 @@ pub(crate) const ROWS: &[Row] = &[
         "Maxconn",
         "CLPV",
         "Hard limit on the number of per-process connections (configured or imposed by Ulimit-n)",
-        |info| Value::U32(info.global.maxconn),
+        |info| Value::U32(info.process.gate().bound()),
     ),
     row(
         "Hard_maxconn",

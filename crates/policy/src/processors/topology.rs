@@ -9,9 +9,9 @@ pub struct Processor {
     pub number: u32,
     /// Its NUMA node.
     pub node: u32,
-    /// Its core complex: the processors that share a last cache. LocalRc over the machine.
+    /// Its core complex: the processors that share a last cache. Counted over the machine.
     pub ccx: u32,
-    /// Its cluster: the similar processors of a complex. LocalRc over the machine.
+    /// Its cluster: the similar processors of a complex. Counted over the machine.
     pub cluster: u32,
     /// Its core, counted over the machine.
     pub core: u32,

@@ -10,6 +10,7 @@ mod check;
 mod check_hints;
 mod check_rules;
 mod check_verdicts;
+mod clients;
 mod command_line;
 mod condition;
 mod counts;
