@@ -223,7 +223,10 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
         let (Some(authority), None, None) = (authority, &pseudo.scheme, &pseudo.path) else { return Err(Malformed) };
         set_host(head, authority);
         head.set_target(authority);
-        return h1::settle_target(head, accept_unsafe).map_err(|_| Malformed);
+        h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)?;
+        // No scheme has a default port here: Host keeps the one that was written, as in HAProxy.
+        set_host(head, authority);
+        return Ok(());
     }
     let scheme = pseudo.get(&pseudo.scheme).ok_or(Malformed)?;
     let path = pseudo.get(&pseudo.path).ok_or(Malformed)?;
@@ -242,7 +245,8 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
             let mut target = Text::default();
             let whole = [scheme, b"://", authority, path].map(|part| target.push(part));
             head.set_target(target.get(&(0..whole[3].end)));
-            head.implied_authority = true;
+            // A target of another scheme stays absolute towards servers of HTTP/1.
+            head.implied_authority = is_http(scheme);
         }
         _ => head.set_target(path),
     }
@@ -264,6 +268,10 @@ fn extend(head: &mut Head, method: &[u8], protocol: &[u8]) -> Result<(), Malform
 fn set_host(head: &mut Head, authority: &[u8]) {
     head.fields.remove_known(Name::Host);
     head.prepend(b"host", authority);
+}
+
+fn is_http(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
 fn is_scheme(scheme: &[u8]) -> bool {
@@ -329,7 +337,8 @@ mod tests {
             (GET.replace("a.b", "a.b:81"), true, "http://a.b:81/x|GET /x HTTP/1.1|host: a.b:81||"),
             (":method: GET\n:scheme: https\n:path: /x?y\nhost: c".into(), true, "/x?y|GET /x?y HTTP/1.1|host: c||"),
             (":method: OPTIONS\n:scheme: http\n:path: *\n:authority: a".into(), true, "*|OPTIONS * HTTP/1.1|host: a||"),
-            (":method: CONNECT\n:authority: a:443".into(), false, "a:443|CONNECT a:443 HTTP/1.1|host: a||"),
+            (":method: CONNECT\n:authority: a:443".into(), false, "a:443|CONNECT a:443 HTTP/1.1|host: a:443||"),
+            (GET.replace("http", "ftp"), true, "ftp://a.b/x|GET ftp://a.b/x HTTP/1.1|host: a.b||"),
             (
                 GET.replace("GET", "CONNECT") + ":protocol: websocket\nx-y: 1",
                 false,
