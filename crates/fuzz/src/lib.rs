@@ -42,5 +42,7 @@ targets! {
     regex,
     runtime_line,
     socks4,
+    spoe_file,
+    spop,
     syslog,
 }

@@ -113,6 +113,13 @@ impl Compiler<'_> {
         let checked_by_tls = self.is_checked_by_tls(names, proxy, written);
         let tls = self.server_tls((written, checked_by_tls), proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
+        if proxy.mode == Mode::Spop && connecting.varies {
+            let message = format!(
+                "{head}connections that depend on a client ('send-proxy', 'usesrc', an address without host or port) are not \
+                 supported yet by Weir in 'mode spop'."
+            );
+            self.alert(written.span, Form::LatePlaced, message);
+        }
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);
         let place = place(written, &address);
