@@ -42,6 +42,7 @@ mod rights;
 mod saved_state;
 mod serve;
 mod services;
+mod spoe;
 mod support;
 mod tls_limit;
 mod tls_peers;

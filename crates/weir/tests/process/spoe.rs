@@ -1,0 +1,123 @@
+//! An agent that the finished program asks about requests over a socket, and what is said about the file that describes it.
+
+use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+const ENGINE: &str = "[e]
+spoe-agent waf
+    messages request
+    option var-prefix waf
+    option set-on-error error
+    timeout processing 60s
+    use-backend agents
+    log stdout format raw local0
+spoe-message request
+    args path=path
+    event on-frontend-http-request
+";
+
+fn frame(stream: &mut UnixStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut frame).ok()?;
+    Some(frame)
+}
+
+fn send(stream: &mut UnixStream, (kind, id): (u8, [u8; 2]), payload: &[u8]) {
+    let length = u32::try_from(payload.len() + 7).expect("short").to_be_bytes();
+    let whole = [&length[..], &[kind, 0, 0, 0, 1, id[0], id[1]], payload].concat();
+    stream.write_all(&whole).expect("Weir reads");
+}
+
+/// Answers every message: the variable `verdict` is `deny` where the path says so. Tells what it was told.
+fn agent(listener: &UnixListener, told: &Sender<Vec<u8>>) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        while let Some(frame) = frame(&mut stream) {
+            match frame[0] {
+                1 => {
+                    let items =
+                        b"\x07version\x08\x032.0\x0emax-frame-size\x03\xf0\x7f\x0ccapabilities\x08\x0apipelining";
+                    send(&mut stream, (101, [0, 0]), items);
+                }
+                3 => {
+                    let denies = frame.windows(4).any(|bytes| bytes == b"evil");
+                    let verdict: &[u8] = if denies { b"deny" } else { b"pass" };
+                    let action = [b"\x01\x03\x02\x07verdict\x08\x04", verdict].concat();
+                    send(&mut stream, (103, [frame[5], frame[6]]), &action);
+                }
+                _ => {}
+            }
+            if told.send(frame).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn configuration(folder: &Folder) -> String {
+    let file = folder.write("engine.conf", ENGINE);
+    let (socket, agents) = (folder.path("socket"), folder.path("agent"));
+    let text = format!(
+        "{DEFAULTS}frontend f\n bind {}\n filter spoe engine e config {file}\n http-request return status 403 \
+         content-type text/plain string no if {{ var(txn.waf.verdict) -m str deny }}\n http-request return status 200 \
+         content-type text/plain lf-string %[var(txn.waf.verdict)]%[var(txn.waf.error)]\nbackend agents\n mode spop\n server \
+         a {}\n",
+        socket.display(),
+        agents.display()
+    );
+    folder.write("spoe.cfg", &text)
+}
+
+#[test]
+fn an_agent_decides_about_requests() {
+    let folder = Folder::new();
+    let config = configuration(&folder);
+    let listener = UnixListener::bind(folder.path("agent")).expect("own folder");
+    let (sender, told): (Sender<Vec<u8>>, Receiver<Vec<u8>>) = channel();
+    // It ends with the test's process.
+    std::thread::spawn(move || agent(&listener, &sender));
+    let mut running = Running::weir(&["-f", &config]);
+    let mut stream = connect_unix(&folder.path("socket"));
+    for (path, expected) in [("/good", (200, "pass")), ("/evil", (403, "no")), ("/good", (200, "pass"))] {
+        let answer = exchange_on(&mut stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
+        assert_eq!(answer, (expected.0, expected.1.to_owned()), "{path}");
+    }
+    let hello = told.recv().expect("a greeting");
+    assert!(hello.windows(9).any(|bytes| bytes == b"engine-id"));
+    for path in ["/good", "/evil"] {
+        let message = told.recv().expect("a message");
+        let expected = [b"\x07request\x01\x04path\x08\x05", path.as_bytes()].concat();
+        assert!(message.ends_with(&expected), "{message:?}");
+    }
+    let line = running.wait_for_line(|line| line.starts_with("SPOE: [waf] <EVENT:on-frontend-http-request> sid="));
+    assert!(line.contains(" st=0 "), "{line}");
+    drop(stream);
+    // The idle connection to the agent keeps no process.
+    running.send(Signal::USR1);
+    assert_eq!(running.finish().code(), Some(0));
+}
+
+#[test]
+fn what_is_wrong_with_the_file_is_shown_where_it_is() {
+    let folder = Folder::new();
+    let config = configuration(&folder);
+    let run = weir(["-c", "-f", &config]);
+    assert_eq!(run.code(), Some(0), "{}", run.stderr);
+    let rows = [
+        ("args path=path", "args path=nope", "engine.conf:10] : 'args': unknown fetch method 'nope'.", "^^^^^^^^^"),
+        ("messages request", "messages requests", "try to use undefined SPOE message 'requests'", "^^^^^^^^"),
+        ("use-backend agents", "use-backend agent", "unknown backend 'agent' used by SPOE agent 'waf'", "^^^^^"),
+        ("[e]", "[f]", "'filter' : No SPOE agent found in file ", "^^^^"),
+        ("on-frontend-http-request", "on-request", "engine.conf:11] : unknown event 'on-request'.", "^^^^^^^^^^"),
+    ];
+    for (from, to, expected, carets) in rows {
+        folder.write("engine.conf", &ENGINE.replace(from, to));
+        let run = weir(["-c", "-f", &config]);
+        assert!(run.code() == Some(1), "{to}: {}", run.stderr);
+        assert!(run.stderr.contains(expected) && run.stderr.contains(carets), "{to}: {}", run.stderr);
+    }
+}
