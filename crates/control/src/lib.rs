@@ -1,6 +1,7 @@
 //! How a process is looked at and told what to do beside its traffic: the runtime API, statistics, tables that peers share,
 //! what a former process left. Must never be needed for a request to be served: the engine runs without it.
 
+mod dashboard;
 mod field;
 mod page;
 pub mod peers;

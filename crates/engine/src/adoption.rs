@@ -53,6 +53,9 @@ impl Process {
             return Err(Refusal::Differs(what));
         }
         self.live.names.write().unwrap_or_else(PoisonError::into_inner).extend(next.program.names.clone());
+        if next.program.has_dashboard() {
+            self.counters.measure_latency();
+        }
         self.adopting.store(self.workers(), Ordering::Release);
         let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
         self.certificates.lock().kept.extend(stored);

@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use config::spec::Spec;
 use expression::pattern::Key;
@@ -25,6 +25,8 @@ pub struct Generation {
     key: u64,
     /// What the program was made of, for what is added to it; none where nothing can be.
     written: Mutex<Option<Spec>>,
+    /// The text that the program was made of, by the names of its files; empty where nothing shows it.
+    text: OnceLock<Box<[(String, Vec<u8>)]>>,
 }
 
 impl Generation {
@@ -32,19 +34,38 @@ impl Generation {
     /// before [`Generation::know_specification`].
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
-        Self { number: 0, program, lists, key: random, written: Mutex::new(None) }
+        Self { number: 0, program, lists, key: random, written: Mutex::new(None), text: OnceLock::new() }
     }
 
     /// One that follows another. Lists of files that hold what they held go on as they were changed.
     pub fn following(program: Arc<Program>, before: &Self) -> Self {
         let known = (&before.program.lists, &*before.lists);
         let lists = Arc::new(ListStates::following(&program.lists, known, Key::new(before.key)));
-        Self { number: before.number.wrapping_add(1), program, lists, key: before.key, written: Mutex::new(None) }
+        Self {
+            number: before.number.wrapping_add(1),
+            program,
+            lists,
+            key: before.key,
+            written: Mutex::new(None),
+            text: OnceLock::new(),
+        }
     }
 
     /// Remembers what the program was made of: servers and backends can be added to it then.
     pub fn know_specification(&self, written: Spec) {
         *self.written() = Some(written);
+    }
+
+    /// Remembers the text that the program was made of, for those who show it.
+    pub fn know_text(&self, files: impl Iterator<Item = (String, Vec<u8>)>) {
+        if self.program.has_dashboard() {
+            self.text.get_or_init(|| files.collect());
+        }
+    }
+
+    /// The text that the program was made of, by the names of its files.
+    pub fn text(&self) -> &[(String, Vec<u8>)] {
+        self.text.get().map_or(&[], |files| files)
     }
 
     /// What the program was made of.

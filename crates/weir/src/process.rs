@@ -94,7 +94,7 @@ fn launch(
     let Prepared {
         mut program,
         spec,
-        sources: _,
+        sources,
         mut environment,
         threads,
         rights,
@@ -138,6 +138,7 @@ fn launch(
         services,
         scripts,
         written: spec,
+        sources,
         sockets,
         runtime,
         relays,

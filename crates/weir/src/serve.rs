@@ -6,6 +6,7 @@ use crate::machine::Machine;
 use crate::messages::{Messages, Refused};
 use crate::voice;
 use crate::worker::Master;
+use config::document::Sources;
 use config::spec::Spec;
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
@@ -51,6 +52,8 @@ pub struct Service {
     pub scripts: Scripts,
     /// What that was made of.
     pub written: Spec,
+    /// The text of it.
+    pub sources: Sources,
     /// Where.
     pub sockets: Vec<Listening>,
     /// The sockets of the runtime API.
@@ -84,7 +87,7 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, written, sockets, runtime, relays, peers, starter, master, .. } = service;
+    let Service { program, written, sources, sockets, runtime, relays, peers, starter, master, .. } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let config = runtime_config(&program, service.machine, workers);
     let program = Arc::new(program);
@@ -97,6 +100,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);
+    let files = sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec()));
+    shared.generation().know_text(files);
     service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
     control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
     if let Some(folder) = service.acme_folder {

@@ -18,6 +18,8 @@ pub struct StatsPageSpec {
     pub scope: Vec<String>,
     /// `stats refresh`, seconds.
     pub refresh: Option<u64>,
+    /// `stats dashboard`: Weir's own.
+    pub dashboard: bool,
     /// `stats show-version`.
     pub shows_version: bool,
     /// `stats show-legends`.

@@ -29,7 +29,7 @@ pub(super) const DENIED: &str = "DENY";
 
 /// The payload of a form.
 #[derive(Debug, Default)]
-pub(super) struct Submission {
+pub(crate) struct Submission {
     text: Vec<u8>,
     is_too_long: bool,
     ended: bool,
@@ -37,7 +37,7 @@ pub(super) struct Submission {
 
 impl Submission {
     /// Takes payload, of which no more than `most` bytes are kept in all.
-    pub(super) fn take(&mut self, payload: &[u8], most: usize) {
+    pub(crate) fn take(&mut self, payload: &[u8], most: usize) {
         if self.text.len() + payload.len() > most {
             self.is_too_long = true;
         } else {
@@ -46,12 +46,17 @@ impl Submission {
     }
 
     /// There is no more payload.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
+    /// What was taken; `None`: it was too long.
+    pub(crate) fn into_text(self) -> Option<Vec<u8>> {
+        (!self.is_too_long).then_some(self.text)
+    }
+
     /// All of it was taken.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.ended
     }
 }

@@ -6,7 +6,8 @@ mod form;
 mod html;
 mod query;
 
-pub(crate) use form::decode;
+pub(crate) use form::{Submission, decode};
+pub(crate) use query::is_from_the_page;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +27,6 @@ use wire::http::Head;
 use crate::field::Form;
 use crate::statistics::{self, Object, Wish};
 use crate::unsent::Unsent;
-use form::Submission;
 use query::{Query, View};
 
 /// The service for one request.

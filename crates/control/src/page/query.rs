@@ -110,7 +110,7 @@ impl Query {
 
 /// Whether a form comes from a page of the host that it is sent to: the host in Origin, without one that in Referer, has to be
 /// the one in Host (configuration manual, "stats admin"). Clients that send neither are no browsers.
-pub(super) fn is_from_the_page(request: &Head) -> bool {
+pub(crate) fn is_from_the_page(request: &Head) -> bool {
     let Some(from) = request.first(b"origin").or_else(|| request.first(b"referer")) else { return true };
     let Some(host) = request.host() else { return false };
     let Some(at) = memchr::memmem::find(from, b"://") else { return false };

@@ -25,8 +25,8 @@ pub struct PageRequest {
     pub admin: bool,
 }
 
-/// Makes the service that answers one request for a statistics page.
-pub type PageFactory = Arc<dyn Fn(&Session, PageRequest) -> Box<dyn Service> + Send + Sync>;
+/// Makes the service that answers one request for a statistics page; the bytes are path and query of the request.
+pub type PageFactory = Arc<dyn Fn(&Session, PageRequest, &[u8]) -> Box<dyn Service> + Send + Sync>;
 
 /// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
 #[derive(Default)]
@@ -100,8 +100,13 @@ impl Services {
     }
 
     /// The service for one request for a statistics page; `None`: the process has none.
-    pub(crate) fn start_page(&self, session: &Session, request: PageRequest) -> Option<Box<dyn Service>> {
-        self.page.as_ref().map(|factory| factory(session, request))
+    pub(crate) fn start_page(
+        &self,
+        session: &Session,
+        request: PageRequest,
+        target: &[u8],
+    ) -> Option<Box<dyn Service>> {
+        self.page.as_ref().map(|factory| factory(session, request, target))
     }
 
     /// The service of that number for one request.

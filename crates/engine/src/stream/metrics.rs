@@ -374,6 +374,21 @@ pub fn stream(session: &Session, state: &mut StreamState) {
     if let (Some(back), true) = (parties.back, state.server.is_some()) {
         times(back, parties.server, state);
     }
+    if parties.front.latency.get().is_some() {
+        latency(&parties, state);
+    }
+}
+
+/// How long the answer was waited for; for the dashboard.
+fn latency(parties: &Parties<'_>, state: &StreamState) {
+    let (now, timings) = (rt::now(), &state.timings);
+    let Some(begin) = timings.first_byte.or(timings.connected.map(|_| timings.start)) else { return };
+    let took = timings.response.or(timings.connected).unwrap_or(now).saturating_since(begin);
+    for counters in [Some(parties.front), parties.back, parties.server].into_iter().flatten() {
+        if let Some(latencies) = counters.latency.get() {
+            latencies.add(took, now);
+        }
+    }
 }
 
 /// A server has announced its answer.

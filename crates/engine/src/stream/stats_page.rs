@@ -42,7 +42,10 @@ pub async fn answer(
         !page.admin.is_empty() && view.lend(|context| page.admin.iter().any(|condition| condition.holds(context)))
     };
     let request = PageRequest { proxy: proxy.index, admin };
-    let service = session.worker.process.services.start_page(session, request);
+    let service = {
+        let state = state.borrow();
+        session.worker.process.services.start_page(session, request, origin_form(state.request.target()))
+    };
     serving::stream(session, client, state, Started { service, shown: SHOWN.into(), ruled: false }, body).await;
 }
 

@@ -5,17 +5,20 @@ mod cell;
 mod content;
 mod http2;
 mod kept;
+mod latency;
 mod rate;
 
 pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
 pub use http2::Http2Counters;
 pub use kept::{Kept, KeptCounts, Side};
+pub use latency::{Latencies, LatencyCell, LatencySum};
 pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
 use expression::sample::Counted;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
 #[derive(Debug, Default)]
@@ -74,6 +77,8 @@ pub struct ObjectCounters {
     pub session_rate: Rate,
     pub request_rate: Rate,
     pub connection_rate: Rate,
+    /// From the first byte of a request to the head of its answer; where something shows that.
+    pub latency: LatencyCell,
 }
 
 /// What a protocol has counted beyond the requests and responses of an object: of health checks, of what was no request.
@@ -308,6 +313,8 @@ impl WorkerCounters {
 pub struct Counters {
     /// Of each worker.
     pub workers: Box<[Arc<WorkerCounters>]>,
+    /// There are histograms of latencies.
+    measures_latency: AtomicBool,
 }
 
 impl Counted for Counters {}
@@ -315,17 +322,51 @@ impl Counted for Counters {}
 impl Counters {
     /// Nothing yet: of so many `bind` lines of each proxy, and of so many servers over all backends.
     pub fn new(binds: &[usize], servers: usize, workers: usize) -> Self {
-        Self { workers: (0..workers).map(|_| Arc::new(WorkerCounters::new(binds, servers))).collect() }
+        Self {
+            workers: (0..workers).map(|_| Arc::new(WorkerCounters::new(binds, servers))).collect(),
+            measures_latency: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on there are histograms of latencies: of all frontends and backends, and of the servers with the lowest serial
+    /// numbers.
+    pub fn measure_latency(&self) {
+        self.measures_latency.store(true, Ordering::Relaxed);
+        for worker in &self.workers {
+            for proxy in &worker.proxies {
+                [&proxy.front, &proxy.back].into_iter().for_each(|counters| counters.latency.begin());
+            }
+            worker.servers.iter().take(latency::MOST_SERVERS).for_each(|counters| counters.latency.begin());
+        }
+    }
+
+    /// What those who add an object do about its latencies.
+    fn begin_latency(&self, counters: &ObjectCounters) {
+        if self.measures_latency.load(Ordering::Relaxed) {
+            counters.latency.begin();
+        }
     }
 
     /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
     pub fn add_server(&self, serial: usize) -> bool {
-        self.workers.iter().all(|worker| worker.servers.push(|_| ObjectCounters::default()) == Ok(serial))
+        self.workers.iter().all(|worker| {
+            let added = worker.servers.push(|_| ObjectCounters::default()) == Ok(serial);
+            if added && serial < latency::MOST_SERVERS {
+                self.begin_latency(&worker.servers[serial]);
+            }
+            added
+        })
     }
 
     /// One more backend, likewise.
     pub fn add_backend(&self, index: usize) -> bool {
-        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(ProxyCounters::new(0))) == Ok(index))
+        self.workers.iter().all(|worker| {
+            let added = worker.proxies.push(|_| Arc::new(ProxyCounters::new(0))) == Ok(index);
+            if added {
+                self.begin_latency(&worker.proxies[index].back);
+            }
+            added
+        })
     }
 
     /// One thing's counters, one of each worker.
@@ -404,6 +445,13 @@ impl<'a> Sum<'a> {
     /// One of the averages of [`ObjectCounters::times`].
     pub fn average(&self, which: usize) -> u64 {
         Averages::of(which, self.0.iter().map(|counters| &counters.times))
+    }
+
+    /// The latencies of the last seconds.
+    pub fn latencies(&self, now: Moment) -> LatencySum {
+        let mut sum = LatencySum::default();
+        self.0.iter().filter_map(|counters| counters.latency.get()).for_each(|latencies| sum.add(latencies, now));
+        sum
     }
 
     /// Seconds since the last session.

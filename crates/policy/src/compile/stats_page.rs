@@ -45,6 +45,7 @@ impl Compiler<'_> {
             admin: admin.collect(),
             scope: scope.map(Into::into).collect(),
             refresh: page.refresh,
+            dashboard: page.dashboard,
             shows_version: page.shows_version,
             shows_legends: page.shows_legends,
             shows_modules: page.shows_modules,

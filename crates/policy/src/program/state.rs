@@ -36,7 +36,16 @@ impl Program {
     pub fn counters(&self, workers: usize) -> Counters {
         let binds = |proxy: &Proxy| proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len());
         let binds: Vec<usize> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
-        Counters::new(&binds, self.servers, workers)
+        let counters = Counters::new(&binds, self.servers, workers);
+        if self.has_dashboard() {
+            counters.measure_latency();
+        }
+        counters
+    }
+
+    /// Whether a proxy has a dashboard.
+    pub fn has_dashboard(&self) -> bool {
+        self.proxies.iter().any(|proxy| proxy.stats.as_ref().is_some_and(|page| page.dashboard))
     }
 }
 

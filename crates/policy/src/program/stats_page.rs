@@ -21,6 +21,8 @@ pub struct StatsPage {
     pub scope: Box<[Box<str>]>,
     /// Seconds after which a browser loads the page again.
     pub refresh: Option<u64>,
+    /// `stats dashboard`: there are a dashboard and a JSON API below the page.
+    pub dashboard: bool,
     /// `stats show-version`.
     pub shows_version: bool,
     /// `stats show-legends`.
@@ -34,6 +36,11 @@ pub struct StatsPage {
 }
 
 impl StatsPage {
+    /// Clients are asked who they are, or rules look at them.
+    pub fn is_guarded(&self) -> bool {
+        !self.accounts.is_empty() || !self.rules.is_empty()
+    }
+
     /// Whether a request for `target`, its path and query, is one for the page.
     pub fn is_at(&self, target: &[u8]) -> bool {
         target.starts_with(&self.uri)

@@ -67,6 +67,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         services: prepared.services,
         scripts: prepared.scripts,
         written: prepared.spec,
+        sources: prepared.sources,
         program,
         sockets: sockets.proxies,
         runtime: sockets.runtime,

@@ -11,6 +11,7 @@ use crate::spec::StatsPageSpec;
 pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(NO_DEFAULTS, "stats admin", "{ if | unless } <condition>", "Who may change servers on the page.", admin),
     supported(ANY, "stats auth", "<user>:<password>", "Who may see the page.", auth),
+    supported(ANY, "stats dashboard", "", "Weir's own: a live dashboard and a JSON API below the page.", dashboard),
     supported(ANY, "stats enable", "", "Shows the page.", enable),
     supported(ANY, "stats hide-version", "", "Does not show the version.", hide_version),
     supported(
@@ -63,6 +64,10 @@ fn auth(context: &mut ProxyContext<'_>, line: &Line) {
         page.accounts.push(account);
         page.identifies.get_or_insert(line.span(0));
     }
+}
+
+fn dashboard(context: &mut ProxyContext<'_>, _: &Line) {
+    page(context).dashboard = true;
 }
 
 fn enable(context: &mut ProxyContext<'_>, _: &Line) {

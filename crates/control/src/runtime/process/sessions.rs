@@ -167,7 +167,7 @@ fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Opt
 const OWN_BITS: u32 = 48;
 
 /// The name of a session over all workers.
-fn id_of(worker: usize, key: Key) -> u64 {
+pub(crate) fn id_of(worker: usize, key: Key) -> u64 {
     ((worker as u64 + 1) << OWN_BITS) | own_bits(key.to_bits())
 }
 

@@ -294,7 +294,7 @@ fn header(table: &Table) -> String {
 }
 
 /// An element as it is shown: bytes of rates are bytes.
-fn shown(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
+pub(crate) fn shown(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
     let value = entry.get(kind, element)?;
     let scaled = matches!(kind, DataKind::BytesInRate | DataKind::BytesOutRate);
     Some(if scaled { value * u64::from(table.plan.byte_rate_factor) } else { value })
@@ -328,7 +328,7 @@ fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table
     text.push('\n');
 }
 
-fn write_key(text: &mut String, spec: TableKeySpec, key: &[u8]) {
+pub(crate) fn write_key(text: &mut String, spec: TableKeySpec, key: &[u8]) {
     let _ = match spec {
         TableKeySpec::Ipv4 => write!(text, "{}", Ipv4Addr::from(<[u8; 4]>::try_from(key).unwrap_or_default())),
         TableKeySpec::Ipv6 => write!(text, "{}", Ipv6Addr::from(<[u8; 16]>::try_from(key).unwrap_or_default())),

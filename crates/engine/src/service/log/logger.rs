@@ -255,7 +255,8 @@ impl Logger {
         let level = shown.level.unwrap_or(if failed { LogLevel::Err } else { LogLevel::Info });
         let record = Record { partial: lines.as_soon_as_possible, ..*record };
         let profile = shown.profile.and_then(|index| self.inner.targets.profiles.get(index));
-        self.inner.send(route, level, &Line { wording, record: Some(&record), context: shown.context, profile });
+        let line = Line { wording, record: Some(&record), context: shown.context, profile };
+        self.inner.send(Some(proxy), route, level, &line);
     }
 
     /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
@@ -265,20 +266,21 @@ impl Logger {
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
         let wording = lines.error.as_ref().map_or(Wording::Reason(reason), Wording::Format);
-        self.inner.send(route, level, &Line { wording: Some(wording), record: Some(record), context, profile: None });
+        let line = Line { wording: Some(wording), record: Some(record), context, profile: None };
+        self.inner.send(Some(proxy), route, level, &line);
     }
 
     /// Sends a message to the targets of a proxy, or to those of the process.
     pub fn message(&self, proxy: Option<usize>, level: LogLevel, text: &str) {
         let targets = &self.inner.targets;
         let Some(route) = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index)) else { return };
-        self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+        self.inner.send(proxy, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
     /// Sends what a FastCGI application has written to standard error to the targets of its section.
     pub fn application(&self, index: usize, level: LogLevel, text: &str) {
         let Some(route) = self.inner.targets.applications.get(index) else { return };
-        self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+        self.inner.send(None, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
     /// Sends a line about an agent to the targets of its section, which follow those of the applications.
@@ -303,7 +305,7 @@ impl Logger {
 }
 
 impl Inner {
-    fn send(&self, route: &Route, level: LogLevel, line: &Line<'_>) {
+    fn send(&self, owner: Option<usize>, route: &Route, level: LogLevel, line: &Line<'_>) {
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
         let State { text, now, sender, arena, .. } = &mut *state;
         let mut rendered = None;
@@ -315,11 +317,15 @@ impl Inner {
                 let wall = rt::wall();
                 now.set(wall.seconds, wall.nanos, self.zone.offset(wall.seconds));
             }
+            let is_first = rendered.is_none();
             // Most targets get the same text.
             if rendered.replace(chosen.key()) != Some(chosen.key()) {
                 let number = *count.get_or_insert_with(|| line.record.map_or(0, |_| route.count_line()));
                 text.clear();
                 line.render(&chosen, number, text);
+            }
+            if is_first && self.targets.tap.has_readers() {
+                self.targets.tap.append(owner, &text.line);
             }
             let Some(place) = self.targets.place(target.destination, &text.line, arena) else {
                 self.targets.count_dropped(1);

@@ -11,10 +11,12 @@ mod relay;
 mod ring;
 mod sampling;
 mod sender;
+mod tap;
 mod targets;
 
 pub use logger::{Logger, Shown, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};
+pub use tap::TapReader;
 pub use targets::{Problem, Targets};
 
 #[cfg(test)]

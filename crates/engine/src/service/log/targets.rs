@@ -25,6 +25,7 @@ use crate::generation::Generation;
 use super::balance::Balance;
 use super::ring::Ring;
 use super::sampling::Sampling;
+use super::tap::Tap;
 
 /// All targets of a program.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ pub struct Targets {
     /// Descriptors that events go to, with their numbers.
     event_outputs: Box<[(i32, Output)]>,
     dropped: AtomicU64,
+    /// For those who look at lines while they come.
+    pub(super) tap: Tap,
 }
 
 /// Where the lines of a proxy or relay go, and what they look like.
@@ -309,6 +312,7 @@ impl Targets {
                 send_buffer: None,
                 event_outputs: Box::default(),
                 dropped,
+                tap: Tap::new(),
             },
             problems,
         )

@@ -1,0 +1,194 @@
+//! An answer that a future writes and a client takes: the future waits while the client has not taken what came before. Must
+//! never hold more than a piece of it, and never know what it says.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use base::Buffer;
+use conn::service::{Failed, Service, respond};
+use wire::http::Head;
+
+use super::json::Quoted;
+use super::route::Pending;
+use crate::page::{Submission, is_from_the_page};
+use crate::unsent::Unsent;
+
+/// Bytes from which on a piece has to be taken before the next one is made.
+const PIECE: usize = 8 * 1024;
+
+/// What is known of a request before it is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestHead {
+    pub(super) is_post: bool,
+    /// No other site sends it.
+    pub(super) is_from_the_page: bool,
+}
+
+/// The first part of an answer.
+struct Begun {
+    status: u16,
+    media_type: &'static str,
+    fields: Vec<(&'static str, String)>,
+}
+
+#[derive(Default)]
+struct Shared {
+    begun: Option<Begun>,
+    unsent: Unsent,
+    submission: Submission,
+}
+
+/// What an answer is written to.
+pub(super) struct Answer(Rc<RefCell<Shared>>);
+
+const fn reason(status: u16) -> &'static [u8] {
+    match status {
+        200 => b"OK",
+        400 => b"Bad Request",
+        403 => b"Forbidden",
+        404 => b"Not Found",
+        405 => b"Method Not Allowed",
+        413 => b"Content Too Large",
+        _ => b"Error",
+    }
+}
+
+impl Answer {
+    /// Begins the answer.
+    pub(super) fn begin(&mut self, media_type: &'static str, fields: Vec<(&'static str, String)>) {
+        self.0.borrow_mut().begun = Some(Begun { status: 200, media_type, fields });
+    }
+
+    /// Begins an answer in JSON.
+    pub(super) fn begin_json(&mut self) {
+        self.begin("application/json", Vec::new());
+    }
+
+    /// Says why there is no answer.
+    pub(super) fn refuse(&mut self, status: u16, why: &str) {
+        self.0.borrow_mut().begun = Some(Begun { status, media_type: "application/json", fields: Vec::new() });
+        self.push(&format!("{{\"error\":{}}}\n", Quoted(why)));
+    }
+
+    /// Adds text.
+    pub(super) fn push(&mut self, text: &str) {
+        self.0.borrow_mut().unsent.push(text.as_bytes());
+    }
+
+    /// To be called between the pieces of a long answer: waits while as much as a piece was not taken, and gives others
+    /// their turn when the slice of time is used up.
+    pub(super) async fn relieve(&mut self) {
+        poll_fn(|_| if self.0.borrow().unsent.len() < PIECE { Poll::Ready(()) } else { Poll::Pending }).await;
+        if rt::slice_is_over() {
+            rt::yield_now().await;
+        }
+    }
+
+    /// The payload of the request; `None`: it is too long.
+    pub(super) async fn payload(&mut self) -> Option<Vec<u8>> {
+        poll_fn(|_| if self.0.borrow().submission.is_whole() { Poll::Ready(()) } else { Poll::Pending }).await;
+        std::mem::take(&mut self.0.borrow_mut().submission).into_text()
+    }
+}
+
+impl std::fmt::Write for Answer {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+type Maker = Box<dyn FnOnce(Answer, RequestHead) -> Pending>;
+
+enum Work {
+    /// The request was not looked at.
+    Asked(Maker),
+    /// The answer is written.
+    Writing(Pending),
+    /// All of it is written.
+    Written,
+}
+
+/// The service for one request.
+pub(super) struct Api {
+    shared: Rc<RefCell<Shared>>,
+    work: Work,
+    /// Bytes of a payload at most.
+    limit: usize,
+}
+
+impl Api {
+    /// A service whose answer `make` makes.
+    pub(super) fn new(limit: usize, make: impl FnOnce(Answer, RequestHead) -> Pending + 'static) -> Self {
+        Self { shared: Rc::default(), work: Work::Asked(Box::new(make)), limit }
+    }
+
+    /// Goes on.
+    fn run(&mut self, cx: &mut Context<'_>) {
+        if let Work::Writing(writing) = &mut self.work
+            && Pin::new(writing).poll(cx).is_ready()
+        {
+            self.work = Work::Written;
+        }
+    }
+}
+
+impl Service for Api {
+    fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        if let Work::Asked(_) = &self.work
+            && let Work::Asked(make) = std::mem::replace(&mut self.work, Work::Written)
+        {
+            let head =
+                RequestHead { is_post: request.method() == b"POST", is_from_the_page: is_from_the_page(request) };
+            self.work = Work::Writing(make(Answer(Rc::clone(&self.shared)), head));
+        }
+        self.run(cx);
+        let shared = self.shared.borrow();
+        let Some(begun) = &shared.begun else {
+            return if let Work::Written = self.work { Poll::Ready(Err(Failed)) } else { Poll::Pending };
+        };
+        let length = if let Work::Written = self.work { Some(shared.unsent.len() as u64) } else { None };
+        respond(answer, begun.status, reason(begun.status), length);
+        answer.append(b"cache-control", b"no-store");
+        answer.append(b"content-type", begun.media_type.as_bytes());
+        answer.append(b"x-content-type-options", b"nosniff");
+        for (name, value) in &begun.fields {
+            answer.append(name.as_bytes(), value.as_bytes());
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        let mut count = 0;
+        loop {
+            count += self.shared.borrow_mut().unsent.take(out)?;
+            if !self.shared.borrow().unsent.is_empty() || matches!(self.work, Work::Written) {
+                return Poll::Ready(Ok(count));
+            }
+            self.run(cx);
+            let has_more = !self.shared.borrow().unsent.is_empty() || matches!(self.work, Work::Written);
+            if !has_more {
+                return if count > 0 { Poll::Ready(Ok(count)) } else { Poll::Pending };
+            }
+        }
+    }
+
+    fn poll_take(&mut self, _: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {
+        self.shared.borrow_mut().submission.take(payload.data(), self.limit);
+        payload.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    fn end_request(&mut self) {
+        self.shared.borrow_mut().submission.end();
+    }
+}
+
+/// Appends formatted text; that cannot fail.
+pub(super) fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(text);
+}

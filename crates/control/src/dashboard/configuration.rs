@@ -1,0 +1,122 @@
+//! The text of the configuration, without what is known to be secret, and what was said about it at the start. Must never show
+//! it to clients that nothing has admitted.
+
+use super::Asked;
+use super::answer::{Answer, put};
+use super::json::{Commas, Quoted, lossy};
+
+/// What stands in place of a secret.
+const HIDDEN: &str = "<hidden>";
+
+/// Words before a secret.
+const BEFORE: &[&str] = &["password", "insecure-password", "anonkey", "stats-auth", "eab-key", "secret"];
+/// Functions whose arguments are secret.
+const FUNCTIONS: &[&str] = &["hmac(", "aes_gcm_enc(", "aes_gcm_dec(", "aes_cbc_enc(", "aes_cbc_dec(", "jwt_verify("];
+/// Parts of names of variables and fields whose values are secret.
+const NAMES: &[&str] =
+    &["password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "authorization", "credential"];
+
+/// Whether the configuration is shown: the client has the admin level, or the page asks its clients who they are.
+pub(super) fn is_shown(asked: &Asked) -> bool {
+    asked.admin() || asked.page().is_some_and(|page| page.is_guarded())
+}
+
+/// `config`.
+pub(super) async fn show(asked: Asked, mut answer: Answer) {
+    if !is_shown(&asked) {
+        return answer.refuse(403, "the configuration is shown at admin level, or where the page asks for credentials");
+    }
+    answer.begin_json();
+    answer.push("{\"files\":[");
+    let mut commas = Commas::default();
+    for (name, bytes) in asked.generation.text() {
+        answer.push(&format!("{}{{\"name\":{},\"lines\":[", commas.next(), Quoted(name)));
+        let mut inner = Commas::default();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let mut text = inner.next().to_owned();
+            put(&mut text, format_args!("{}", Quoted(&masked(&lossy(line)))));
+            answer.push(&text);
+            answer.relieve().await;
+        }
+        answer.push("]}");
+    }
+    answer.push("],\"diagnostics\":[");
+    let mut commas = Commas::default();
+    for line in asked.worker.process.host.startup_logs.lines() {
+        answer.push(&format!("{}{}", commas.next(), Quoted(&masked(line))));
+        answer.relieve().await;
+    }
+    answer.push("]}\n");
+}
+
+/// A line without what is known to be secret.
+fn masked(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let words = line.split_whitespace().collect::<Vec<_>>();
+    let is_account = words.starts_with(&["stats", "auth"]);
+    let (mut rest, mut number, mut hides) = (line, 0, false);
+    while let Some(begin) = rest.find(|c: char| !c.is_whitespace()) {
+        out.push_str(&rest[..begin]);
+        let end = rest[begin..].find(char::is_whitespace).map_or(rest.len(), |at| begin + at);
+        let word = &rest[begin..end];
+        rest = &rest[end..];
+        match word {
+            _ if hides => {
+                out.push_str(HIDDEN);
+                // A value in quotes may have several words.
+                hides = !rest.trim().is_empty() && word.starts_with('"') && !word[1..].ends_with('"');
+            }
+            _ if is_account && number == 2 => {
+                out.push_str(word.split(':').next().unwrap_or_default());
+                out.push(':');
+                out.push_str(HIDDEN);
+            }
+            _ => {
+                out.push_str(&without_arguments(word));
+                let lower = word.to_ascii_lowercase();
+                hides = BEFORE.contains(&word)
+                    || NAMES.iter().any(|name| lower.contains(name)) && number > 0 && !lower.contains('{');
+            }
+        }
+        number += 1;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A word without the arguments of functions that take keys.
+fn without_arguments(word: &str) -> String {
+    let mut text = word.to_owned();
+    for name in FUNCTIONS {
+        let Some(at) = text.find(name) else { continue };
+        let begin = at + name.len();
+        let end = text[begin..].find(')').map_or(text.len(), |at| begin + at);
+        text.replace_range(begin..end, HIDDEN);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden() {
+        for (line, wanted) in [
+            ("    stats auth admin:pa:ss", "    stats auth admin:<hidden>"),
+            ("\tuser a insecure-password x groups g", "\tuser a insecure-password <hidden> groups g"),
+            ("user a password $5$x", "user a password <hidden>"),
+            (
+                "http-request set-header Authorization \"Basic x y\" if a",
+                "http-request set-header Authorization <hidden> <hidden> <hidden> if a",
+            ),
+            ("setenv API_TOKEN abc", "setenv API_TOKEN <hidden>"),
+            ("acl a req.hdr(x),hmac(sha256,k),hex -m str z", "acl a req.hdr(x),hmac(<hidden>),hex -m str z"),
+            ("bind :80 # comment", "bind :80 # comment"),
+            ("  ", "  "),
+            ("", ""),
+        ] {
+            assert_eq!(masked(line), wanted, "{line}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The documents that never change: the dashboard's page and the description of the API. Must never hold anything of the
+//! configuration.
+
+use std::sync::LazyLock;
+
+use base64ct::{Base64, Encoding};
+use sha2::{Digest, Sha256};
+
+use super::Asked;
+use super::answer::Answer;
+
+/// The description of the API.
+pub(super) const OPENAPI: &str = include_str!("openapi.json");
+
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("page/dom.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/store.js"),
+    include_str!("page/topology.js"),
+    include_str!("page/detail.js"),
+    include_str!("page/views.js"),
+    include_str!("page/main.js"),
+);
+
+/// The page: its frame, its style and its script in one document.
+static PAGE: LazyLock<String> =
+    LazyLock::new(|| include_str!("page/page.html").replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT));
+
+/// Nothing but its own style and script, and nothing from elsewhere.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+});
+
+/// `dashboard`.
+pub(super) async fn page(_: Asked, mut answer: Answer) {
+    let fields = vec![
+        ("content-security-policy", POLICY.clone()),
+        ("referrer-policy", "same-origin".to_owned()),
+        ("x-frame-options", "DENY".to_owned()),
+    ];
+    answer.begin("text/html; charset=utf-8", fields);
+    answer.push(&PAGE);
+}
+
+/// `openapi.json`.
+pub(super) async fn openapi(_: Asked, mut answer: Answer) {
+    answer.begin_json();
+    answer.push(OPENAPI);
+}

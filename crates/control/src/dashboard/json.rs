@@ -1,0 +1,73 @@
+//! JSON that is written (RFC 8259). Must never read any.
+
+use std::fmt::{self, Write};
+
+use crate::field::Value;
+
+/// Text as a string of JSON. What browsers could take for markup or for the end of a line is escaped as well.
+pub(super) struct Quoted<'a>(pub(super) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_char('"')?;
+        for character in self.0.chars() {
+            match character {
+                '"' => out.write_str("\\\"")?,
+                '\\' => out.write_str("\\\\")?,
+                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{7f}' => write!(out, "\\u{:04x}", u32::from(character))?,
+                control if u32::from(control) < 0x20 => write!(out, "\\u{:04x}", u32::from(control))?,
+                other => out.write_char(other)?,
+            }
+        }
+        out.write_char('"')
+    }
+}
+
+/// Bytes that are text for the most part.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A value of the statistics.
+pub(super) struct Shown<'a>(pub(super) &'a Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::None => out.write_str("null"),
+            Value::Text(text) => Quoted(text).fmt(out),
+            Value::Float(number) if !number.is_finite() => out.write_str("null"),
+            number => number.fmt(out),
+        }
+    }
+}
+
+/// Commas between things.
+#[derive(Debug, Default)]
+pub(super) struct Commas(bool);
+
+impl Commas {
+    /// What is written before the next thing.
+    pub(super) fn next(&mut self) -> &'static str {
+        if std::mem::replace(&mut self.0, true) { "," } else { "" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_leave_its_string() {
+        for (text, quoted) in [
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("</script>", r#""\u003c/script\u003e""#),
+            ("1\n2\t\u{2028}", r#""1\u000a2\u0009\u2028""#),
+            ("ü", "\"ü\""),
+        ] {
+            assert_eq!(Quoted(text).to_string(), quoted);
+        }
+        assert_eq!(Shown(&Value::Float(f64::NAN)).to_string(), "null");
+        assert_eq!(Shown(&Value::S32(-1)).to_string(), "-1");
+    }
+}

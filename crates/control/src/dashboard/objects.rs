@@ -1,0 +1,165 @@
+//! Frontends, backends and servers as objects of JSON, with the columns of `show stat` and latencies. Must never name a column
+//! otherwise than the table of statistics does.
+
+use std::fmt::Write as _;
+
+use live::counters::LatencySum;
+
+use super::Asked;
+use super::answer::{Answer, put};
+use super::json::{Commas, Quoted, Shown};
+use crate::field::Value;
+use crate::statistics::{self, B, Column, F, Kind, Object, S};
+
+/// The columns that an answer has.
+pub(super) struct Columns(Vec<&'static Column>);
+
+impl Columns {
+    /// All columns.
+    pub(super) fn all() -> Self {
+        Self(statistics::columns().collect())
+    }
+
+    /// Those of these names, in the order of the statistics; unknown names are left out.
+    pub(super) fn named<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Self {
+        let wanted = |column: &&Column| names.clone().any(|name| name == column.field.name);
+        Self(statistics::columns().filter(wanted).collect())
+    }
+
+    fn asked(asked: &Asked) -> Self {
+        asked.target.parameter("fields").map_or_else(Self::all, |names| Self::named(names.split(',')))
+    }
+}
+
+/// Columns of a sample.
+pub(super) const SAMPLED: [&str; 24] = [
+    "scur",
+    "qcur",
+    "stot",
+    "bin",
+    "bout",
+    "ereq",
+    "econ",
+    "eresp",
+    "wretr",
+    "status",
+    "weight",
+    "check_status",
+    "hrsp_1xx",
+    "hrsp_2xx",
+    "hrsp_3xx",
+    "hrsp_4xx",
+    "hrsp_5xx",
+    "hrsp_other",
+    "req_tot",
+    "conn_tot",
+    "qtime",
+    "ctime",
+    "rtime",
+    "ttime",
+];
+
+/// What an object is called.
+const fn kind(kind: &Kind<'_>) -> &'static str {
+    match kind {
+        Kind::Frontend => "frontend",
+        Kind::Backend => "backend",
+        Kind::Server(_) => "server",
+        Kind::Listener(_) => "listener",
+    }
+}
+
+/// Latencies of the last seconds, milliseconds; nothing where there were none.
+pub(super) fn latency(sum: &LatencySum, out: &mut String) {
+    for (name, per_mille) in [("p50", 500), ("p95", 950), ("p99", 990)] {
+        if let Some(time) = sum.quantile(per_mille) {
+            put(out, format_args!(",\"{name}\":{time:.3}"));
+        }
+    }
+}
+
+/// Writes an object. Returns its latencies.
+pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) -> LatencySum {
+    let name = object.name();
+    put(
+        out,
+        format_args!(
+            "{{\"kind\":\"{}\",\"proxy\":{},\"name\":{}",
+            kind(&object.kind),
+            Quoted(&object.proxy.name),
+            Quoted(&name)
+        ),
+    );
+    for column in &columns.0 {
+        let value = column.of(object);
+        if value != Value::None {
+            put(out, format_args!(",\"{}\":{}", column.field.name, Shown(&value)));
+        }
+    }
+    let sum = object.sum.latencies(object.now);
+    latency(&sum, out);
+    out.push('}');
+    sum
+}
+
+/// Writes every object of some kinds, `prefix` before the first.
+pub(super) async fn each(
+    asked: &Asked,
+    answer: &mut Answer,
+    (kinds, wanted): (u8, impl Fn(&str) -> bool),
+    mut write: impl FnMut(&Object<'_>, &mut String),
+) {
+    let (program, mut text) = (&asked.generation.program, String::new());
+    let mut at = 0;
+    while let Some(proxy) = program.proxies.get(at) {
+        at += 1;
+        if !asked.shows(proxy) || !wanted(&proxy.name) {
+            continue;
+        }
+        let front = proxy.frontend.as_ref().filter(|_| kinds & F != 0).map(|_| Kind::Frontend);
+        let back = proxy.backend.as_ref().filter(|_| kinds & B != 0).map(|_| Kind::Backend);
+        for kind in front.into_iter().chain(back) {
+            text.clear();
+            write(&Object::new(&asked.worker, program, (proxy, kind), false), &mut text);
+            answer.push(&text);
+            answer.relieve().await;
+        }
+        let servers = proxy.backend.as_ref().map(|back| &back.servers).filter(|_| kinds & S != 0);
+        let places = servers.map_or(0, |servers| servers.places());
+        for place in 0..places {
+            let Some(server) = servers.and_then(|servers| servers.get(place).filter(|_| servers.is_present(place)))
+            else {
+                continue;
+            };
+            text.clear();
+            write(&Object::new(&asked.worker, program, (proxy, Kind::Server(server)), false), &mut text);
+            answer.push(&text);
+            answer.relieve().await;
+        }
+    }
+}
+
+/// `proxies`: frontends and backends.
+pub(super) async fn proxies(asked: Asked, answer: Answer) {
+    list(asked, answer, "proxies", F | B, "proxy").await;
+}
+
+/// `servers`.
+pub(super) async fn servers(asked: Asked, answer: Answer) {
+    list(asked, answer, "servers", S, "backend").await;
+}
+
+async fn list(asked: Asked, mut answer: Answer, title: &str, kinds: u8, filter: &str) {
+    let columns = Columns::asked(&asked);
+    let only = asked.target.parameter(filter).map(str::to_owned);
+    answer.begin_json();
+    let _ = write!(answer, "{{\"{title}\":[");
+    let mut commas = Commas::default();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    each(&asked, &mut answer, (kinds, wanted), |object, out| {
+        out.push_str(commas.next());
+        write(object, &columns, out);
+    })
+    .await;
+    answer.push("]}\n");
+}

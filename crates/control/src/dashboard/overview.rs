@@ -1,0 +1,87 @@
+//! The process as a whole: what `show info` knows, and what its threads do. Must never count anything.
+
+use std::rc::Rc;
+
+use engine::worker::Worker;
+
+use super::Asked;
+use super::answer::{Answer, put};
+use super::json::{Commas, Quoted, Shown};
+use crate::field::Value;
+use crate::statistics::process::{ProcessInfo, ROWS, look};
+
+/// What a worker tells of itself.
+pub(super) struct Thread {
+    here: (u64, u64),
+    /// Percent of its time that it did not wait.
+    busy: u32,
+    /// Processor time of its thread, milliseconds.
+    used: u128,
+    sessions: usize,
+}
+
+fn thread(worker: &Rc<Worker>) -> Thread {
+    Thread {
+        here: look(worker),
+        busy: 100 - rt::idle_percent().min(100),
+        used: rt::processor_time().as_millis(),
+        sessions: worker.tasks_here(),
+    }
+}
+
+/// Asks every worker.
+pub(super) async fn threads(asked: &Asked) -> Vec<Thread> {
+    engine::on_every_worker(&asked.worker.process, thread).await
+}
+
+/// Seconds since 1970, to the millisecond.
+pub(super) fn time() -> String {
+    let now = rt::wall();
+    format!("{}.{:03}", now.seconds, now.nanos / 1_000_000)
+}
+
+/// Writes the members `process` and `threads`; `names`: the values of `show info`, all where there are none.
+pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, out: &mut String) {
+    let here: Vec<(u64, u64)> = threads.iter().map(|thread| thread.here).collect();
+    let info = ProcessInfo::gather((&asked.worker, &asked.generation.program), &here, true);
+    out.push_str("\"process\":{");
+    let mut commas = Commas::default();
+    let rows = ROWS.iter().filter(|row| names.is_none_or(|names| names.contains(&row.field.name)));
+    for row in rows {
+        // As on the page: what version runs is shown where it is asked for.
+        let is_version = matches!(row.field.name, "Version" | "Release_date" | "Build info" | "Implementation");
+        let value = (row.value)(&info);
+        if value != Value::None && !(is_version && !asked.page().is_some_and(|page| page.shows_version)) {
+            put(out, format_args!("{}{}:{}", commas.next(), Quoted(row.field.name), Shown(&value)));
+        }
+    }
+    out.push_str("},\"threads\":[");
+    let mut commas = Commas::default();
+    for Thread { busy, used, sessions, .. } in threads {
+        let comma = commas.next();
+        put(out, format_args!("{comma}{{\"busy_pct\":{busy},\"cpu_ms\":{used},\"sessions\":{sessions}}}"));
+    }
+    out.push(']');
+}
+
+/// `overview`.
+pub(super) async fn show(asked: Asked, mut answer: Answer) {
+    let threads = threads(&asked).await;
+    let program = &asked.generation.program;
+    let shown = || program.proxies.iter().filter(|proxy| asked.shows(proxy));
+    let mut text = format!("{{\"time\":{},\"admin\":{},", time(), asked.admin());
+    put(
+        &mut text,
+        format_args!(
+            "\"config\":{},\"frontends\":{},\"backends\":{},\"servers\":{},",
+            super::configuration::is_shown(&asked),
+            shown().filter(|proxy| proxy.frontend.is_some()).count(),
+            shown().filter(|proxy| proxy.backend.is_some()).count(),
+            shown().map(|proxy| proxy.servers().count()).sum::<usize>(),
+        ),
+    );
+    write(&asked, &threads, None, &mut text);
+    text.push_str("}\n");
+    answer.begin_json();
+    answer.push(&text);
+}

@@ -1,0 +1,126 @@
+// Elements, text and numbers. Must never make markup of text: everything goes through textContent and attributes.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "dataset") Object.assign(node.dataset, value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+}
+
+const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+function put(node, text) {
+  text = String(text);
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function attr(node, name, value) {
+  value = String(value);
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+const KNOWN = (value) => typeof value === "number" && Number.isFinite(value);
+
+const format = {
+  count(value) {
+    if (!KNOWN(value)) return "–";
+    const size = Math.abs(value);
+    if (size >= 1e9) return (value / 1e9).toFixed(2) + " G";
+    if (size >= 1e6) return (value / 1e6).toFixed(2) + " M";
+    if (size >= 1e4) return (value / 1e3).toFixed(1) + " k";
+    if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en");
+    return value.toFixed(size >= 10 ? 1 : 2);
+  },
+  whole(value) {
+    return KNOWN(value) ? (value >= 1e4 ? format.count(value) : Math.round(value).toLocaleString("en")) : "–";
+  },
+  bytes(value) {
+    if (!KNOWN(value)) return "–";
+    const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let unit = 0;
+    while (value >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
+    return (unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)) + " " + units[unit];
+  },
+  rate(value) { return KNOWN(value) ? format.bytes(value) + "/s" : "–"; },
+  time(value) {
+    if (!KNOWN(value)) return "–";
+    if (value >= 10000) return (value / 1000).toFixed(1) + " s";
+    if (value >= 1000) return (value / 1000).toFixed(2) + " s";
+    if (value >= 100) return Math.round(value) + " ms";
+    if (value >= 10) return value.toFixed(1) + " ms";
+    if (value >= 1) return value.toFixed(2) + " ms";
+    return Math.round(value * 1000) + " µs";
+  },
+  percent(value) { return KNOWN(value) ? (value >= 10 || value === 0 ? Math.round(value) : value.toFixed(value >= 0.1 ? 1 : 2)) + " %" : "–"; },
+  duration(seconds) {
+    if (!KNOWN(seconds)) return "–";
+    const days = Math.floor(seconds / 86400), hours = Math.floor(seconds / 3600) % 24;
+    const minutes = Math.floor(seconds / 60) % 60;
+    if (days) return `${days}d ${hours}h`;
+    if (hours) return `${hours}h ${minutes}m`;
+    if (minutes) return `${minutes}m ${Math.floor(seconds) % 60}s`;
+    return `${Math.floor(seconds)}s`;
+  },
+  clock(seconds) {
+    const date = new Date(seconds * 1000);
+    return date.toLocaleTimeString("en", { hour12: false });
+  },
+};
+
+// The class of a status, which gives it its colour; the text stays beside it.
+function health(status) {
+  status = status || "";
+  if (status.startsWith("MAINT")) return "maint";
+  if (status.startsWith("DRAIN")) return "drain";
+  if (status.startsWith("NOLB") || status === "EJECTED") return "nolb";
+  if (status.startsWith("no check")) return "plain";
+  if (status === "OPEN") return "up";
+  if (status.includes("/")) return "going";
+  if (status.startsWith("UP")) return "up";
+  if (status === "WAITING" || status === "PAUSED" || status === "FULL") return "going";
+  return "down";
+}
+
+const pill = (status) => h("span", { class: "pill " + health(status) }, status || "–");
+
+function setPill(node, status) {
+  put(node, status || "–");
+  attr(node, "class", "pill " + health(status));
+}
+
+const keep = {
+  get(name) { try { return localStorage.getItem("weir." + name); } catch (_) { return null; } },
+  set(name, value) { try { localStorage.setItem("weir." + name, value); } catch (_) { /* no storage */ } },
+};
+
+function toast(text, kind) {
+  const node = h("div", { class: "toast " + (kind || "") }, text);
+  document.getElementById("toasts").append(node);
+  setTimeout(() => node.classList.add("leaving"), 4500);
+  setTimeout(() => node.remove(), 5000);
+}
+
+// Asks before something is done. Resolves to whether it is to be done.
+function ask(title, text, button, kind) {
+  const dialog = document.getElementById("ask");
+  return new Promise((resolve) => {
+    const close = (result) => { dialog.close(); resolve(result); };
+    const yes = h("button", { class: "button strong " + (kind || ""), id: "ask-yes", onclick: () => close(true) }, button);
+    dialog.replaceChildren(
+      h("h2", {}, title), h("p", {}, text),
+      h("div", { class: "buttons" }, h("button", { class: "button", onclick: () => close(false) }, "Cancel"), yes));
+    dialog.oncancel = () => resolve(false);
+    dialog.showModal();
+    yes.focus();
+  });
+}
