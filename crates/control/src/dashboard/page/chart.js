@@ -3,17 +3,29 @@
 const WINDOW = 300;
 let charts = 0;
 
-function niceTop(value) {
-  if (!(value > 0)) return 1;
-  const power = Math.pow(10, Math.floor(Math.log10(value)));
-  for (const step of [1, 1.5, 2, 3, 4, 5, 6, 8, 10]) if (value <= step * power * 1.0001) return step * power;
-  return 10 * power;
+// The marks of an axis from 0 on: three to five steps that are round numbers.
+function marks(most, whole) {
+  if (!(most > 0)) return whole ? [0, 1, 2] : [0, 0.5, 1];
+  const rough = most / 3.4, power = Math.pow(10, Math.floor(Math.log10(rough)));
+  let step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough * 0.999);
+  if (whole) step = Math.max(1, Math.ceil(step));
+  const found = [0];
+  while (found[found.length - 1] < most * 0.9999) found.push(found.length * step);
+  return found;
+}
+
+// Seconds that are shown: as few as hold what is known.
+const SPANS = [[60, 4], [120, 4], [WINDOW, 5]];
+
+function spanName(seconds) {
+  if (seconds < 1) return "now";
+  return seconds % 60 === 0 ? `-${seconds / 60} min` : `-${seconds} s`;
 }
 
 class Chart {
   // series: [{ name, color, get: () => array of numbers or null }]
-  constructor({ title, unit, series, stacked, height, top }) {
-    Object.assign(this, { title, unit, series, stacked: !!stacked, height: height || 190, top });
+  constructor({ title, unit, tick, series, stacked, height, top, whole }) {
+    Object.assign(this, { title, unit, tick: tick || unit, series, stacked: !!stacked, height: height || 190, top, whole });
     this.id = "chart" + (charts += 1);
     this.hidden = new Set();
     this.cursor = null;
@@ -51,8 +63,8 @@ class Chart {
       return { value, button };
     });
     this.legend.replaceChildren(...this.labels.map((label) => label.button));
-    this.ticks = [0, 1, 2, 3].map(() => ({ line: s("line", {}), text: s("text", { class: "tick" }) }));
-    this.times = [0, 1, 2, 3, 4].map(() => s("text", { class: "tick mid" }));
+    this.ticks = [0, 1, 2, 3, 4, 5].map(() => ({ line: s("line", {}), text: s("text", { class: "tick" }) }));
+    this.times = [0, 1, 2, 3, 4, 5].map(() => s("text", { class: "tick mid" }));
     for (const tick of this.ticks) this.grid.append(tick.line, tick.text);
     this.grid.append(...this.times);
   }
@@ -74,7 +86,7 @@ class Chart {
 
   point(x) {
     const { left, width } = this.box;
-    const at = Math.round(((x - left) / width) * (WINDOW - 1)) - (WINDOW - this.length);
+    const at = Math.round(((x - left) / width) * (this.span - 1)) - (this.span - this.length);
     this.cursor = at >= 0 && at < this.length ? at : null;
     this.draw();
   }
@@ -82,39 +94,42 @@ class Chart {
   draw() {
     const width = this.svg.clientWidth;
     if (width < 40) return;
-    const height = this.height, left = 52, right = 8, above = 8, below = 20;
+    const height = this.height, left = 56, right = 10, above = 10, below = 20;
     const inner = { width: width - left - right, height: height - above - below };
     this.box = { left, width: inner.width };
     attr(this.svg, "viewBox", `0 0 ${width} ${height}`);
     attr(this.svg, "height", height);
     const data = this.series.map((one) => one.get());
     this.length = Math.max(0, ...data.map((values) => values.length));
+    const [span, parts] = SPANS.find(([seconds]) => seconds >= this.length) || SPANS[SPANS.length - 1];
+    this.span = span;
     const base = new Array(this.length).fill(0);
     const stacks = data.map((values, at) => {
       if (this.hidden.has(at)) return null;
       if (!this.stacked) return { low: null, high: values };
+      // What is nothing leaves no line on top of the others.
       const low = base.slice();
-      values.forEach((value, place) => { base[place] += value || 0; });
-      return { low, high: base.slice() };
+      const high = values.map((value, place) => (value > 0 ? (base[place] += value) : null));
+      return { low, high };
     });
     let most = 0;
     for (const stack of stacks) if (stack) for (const value of stack.high) if (value > most) most = value;
-    const top = this.top || niceTop(most);
-    const x = (at) => left + ((at + WINDOW - this.length) / (WINDOW - 1)) * inner.width;
+    const scale = marks(this.top || most, this.whole), top = scale[scale.length - 1];
+    const x = (at) => left + ((at + span - this.length) / (span - 1)) * inner.width;
     const y = (value) => above + inner.height * (1 - Math.min(value, top) / top);
     stacks.forEach((stack, at) => this.shape(this.paths[at], stack, x, y));
     this.ticks.forEach((tick, at) => {
-      const value = (top * at) / 3, place = y(value);
+      const value = scale[at], place = value === undefined ? 0 : y(value);
+      attr(tick.line, "visibility", value === undefined ? "hidden" : "visible");
+      put(tick.text, value === undefined ? "" : this.tick(value));
       for (const [name, where] of [["x1", left], ["x2", width - right], ["y1", place], ["y2", place]]) attr(tick.line, name, where);
       attr(tick.text, "x", left - 8);
       attr(tick.text, "y", place + 4);
-      put(tick.text, this.unit(value));
     });
     this.times.forEach((text, at) => {
-      const back = (WINDOW - 1) * (1 - at / 4);
-      attr(text, "x", at === 0 ? left + 12 : left + (at / 4) * inner.width - (at === 4 ? 10 : 0));
+      put(text, at > parts ? "" : spanName(span - (span / parts) * at));
+      attr(text, "x", at === 0 ? left + 16 : left + (at / parts) * inner.width - (at === parts ? 11 : 0));
       attr(text, "y", height - 4);
-      put(text, back < 1 ? "now" : "-" + (back >= 60 ? (back / 60).toFixed(back % 60 > 1 && back % 60 < 58 ? 1 : 0) + "m" : Math.round(back) + "s"));
     });
     this.values(data, stacks, x, y, above + inner.height, above, width);
   }
@@ -181,11 +196,11 @@ class Spark {
   }
 
   draw() {
-    const values = this.get().slice(-90), most = Math.max(0, ...values.filter(KNOWN)) || 1;
+    const all = this.get(), span = Math.max(30, Math.min(90, all.length)), values = all.slice(-span), most = Math.max(0, ...values.filter(KNOWN)) || 1;
     let line = "", first = null, last = 0;
     values.forEach((value, at) => {
       if (!KNOWN(value)) return;
-      const x = 120 * (at + 90 - values.length) / 89;
+      const x = 120 * (at + span - values.length) / (span - 1);
       line += (first === null ? "M" : "L") + `${x.toFixed(1)} ${(30 - 27 * value / most).toFixed(1)}`;
       if (first === null) first = x;
       last = x;

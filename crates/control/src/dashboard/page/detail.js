@@ -7,19 +7,37 @@ const COLORS = {
 
 function chartsOf(get, extra) {
   const made = [
-    new Chart({ title: "Requests per second", unit: format.count, stacked: true, series: [
+    new Chart({ title: "Requests per second", unit: format.count, tick: format.plain, stacked: true, series: [
       { name: "2xx", color: COLORS.s2, get: get("s2") }, { name: "3xx", color: COLORS.s3, get: get("s3") },
       { name: "4xx", color: COLORS.s4, get: get("s4") }, { name: "5xx", color: COLORS.s5, get: get("s5") }] }),
-    new Chart({ title: "Time to the answer", unit: format.time, series: [
+    new Chart({ title: "Time to the answer", unit: format.time, tick: format.mark, series: [
       { name: "p50", color: COLORS.p50, get: get("p50") }, { name: "p95", color: COLORS.p95, get: get("p95") },
       { name: "p99", color: COLORS.p99, get: get("p99") }] }),
-    new Chart({ title: "Errors per second", unit: format.count, series: [{ name: "errors", color: COLORS.s5, get: get("errors") }] }),
-    new Chart({ title: "Sessions and queue", unit: format.whole, series: [
+    new Chart({ title: "Errors per second", unit: format.count, tick: format.plain, series: [
+      { name: "errors", color: COLORS.s5, get: get("errors") }] }),
+    new Chart({ title: "Sessions and queue", unit: format.whole, tick: format.plain, whole: true, series: [
       { name: "sessions", color: "var(--c-blue)", get: get("current") }, { name: "queued", color: "var(--c-amber)", get: get("queued") }] }),
-    new Chart({ title: "Traffic", unit: format.rate, series: [
+    new Chart({ title: "Traffic per second", unit: format.bytes, tick: format.size, series: [
       { name: "to clients", color: "var(--c-green)", get: get("sent") }, { name: "from clients", color: "var(--c-violet)", get: get("received") }] }),
   ];
   return made.concat(extra || []);
+}
+
+function lastChart(kind, get) {
+  if (kind === "frontend") {
+    return new Chart({ title: "New connections per second", unit: format.count, tick: format.plain, series: [
+      { name: "connections", color: "var(--c-teal)", get: get("connections") }] });
+  }
+  return new Chart({ title: "Where the time goes, on average", unit: format.time, tick: format.mark, stacked: true, series: [
+    { name: "queue", color: "var(--c-amber)", get: get("queue") }, { name: "connect", color: "var(--c-violet)", get: get("connect") },
+    { name: "server", color: "var(--c-blue)", get: get("response") }] });
+}
+
+// How many of the servers of a backend are up.
+function share(backend) {
+  const servers = store.servers(backend);
+  if (!servers.length) return "–";
+  return `${servers.filter(({ row }) => /^(UP|no check)/.test(row.status)).length}/${servers.length}`;
 }
 
 async function order(backend, server, form, words) {
@@ -140,6 +158,7 @@ function objectColumns(kind) {
     { title: "p99", number: true, sort: (object) => object.row.p99 || 0, text: (object) => format.time(object.row.p99) },
     { title: "Sessions", number: true, sort: (object) => object.row.scur || 0, text: (object) => format.whole(object.row.scur) },
   ];
+  if (kind === "backend") columns.splice(2, 0, { title: "Servers up", number: true, text: (object) => share(object.row.proxy) });
   if (kind !== "frontend") columns.push({ title: "Queue", number: true, sort: (object) => object.row.qcur || 0, text: (object) => format.whole(object.row.qcur) });
   columns.push({ title: "Out", number: true, sort: (object) => object.now.sent || 0, text: (object) => format.rate(object.now.sent) });
   if (kind === "server") {
@@ -159,7 +178,7 @@ const objectView = (kind) => ({
   },
 
   build(object) {
-    this.charts = chartsOf(store.of(object));
+    this.charts = chartsOf(store.of(object), [lastChart(kind, store.of(object))]);
     this.pill = pill(object.row.status);
     const up = kind === "server" ? h("a", { href: linkOf({ kind: "backend", proxy: this.proxy }) }, this.proxy) : h("a", { href: "#/" }, "Overview");
     const parts = [

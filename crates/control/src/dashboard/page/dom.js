@@ -52,6 +52,22 @@ const format = {
     return (unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)) + " " + units[unit];
   },
   rate(value) { return KNOWN(value) ? format.bytes(value) + "/s" : "–"; },
+  // A time on an axis.
+  mark(value) {
+    if (!value) return "0";
+    const [size, unit] = value >= 1000 ? [value / 1000, " s"] : value >= 1 ? [value, " ms"] : [value * 1000, " µs"];
+    return Number(size.toPrecision(3)) + unit;
+  },
+  // A number on an axis.
+  plain(value) {
+    const [size, unit] = value >= 1e6 ? [value / 1e6, " M"] : value >= 1e4 ? [value / 1e3, " k"] : [value, ""];
+    return Number(size.toPrecision(3)) + unit;
+  },
+  // Bytes on an axis.
+  size(value) {
+    const [size, unit] = value >= 1e9 ? [value / 1e9, " GB"] : value >= 1e6 ? [value / 1e6, " MB"] : value >= 1e3 ? [value / 1e3, " kB"] : [value, " B"];
+    return Number(size.toPrecision(3)) + unit;
+  },
   time(value) {
     if (!KNOWN(value)) return "–";
     if (value >= 10000) return (value / 1000).toFixed(1) + " s";

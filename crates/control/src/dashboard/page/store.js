@@ -24,7 +24,7 @@ async function change(backend, server, form) {
   return body;
 }
 
-const MEASURES = ["requests", "errors", "s1", "s2", "s3", "s4", "s5", "received", "sent", "current", "queued", "p50", "p95", "p99", "connections"];
+const MEASURES = ["requests", "errors", "s1", "s2", "s3", "s4", "s5", "received", "sent", "current", "queued", "p50", "p95", "p99", "connections", "queue", "connect", "response"];
 
 function history() {
   const made = {};
@@ -83,7 +83,7 @@ const store = {
       errors: row.kind === "frontend" ? sum("hrsp_5xx", "ereq") : sum("hrsp_5xx", "econ", "eresp"),
       s1: rate("hrsp_1xx"), s2: rate("hrsp_2xx"), s3: rate("hrsp_3xx"), s4: rate("hrsp_4xx"), s5: rate("hrsp_5xx"),
       received: rate("bin"), sent: rate("bout"), current: row.scur, queued: row.qcur,
-      p50: row.p50, p95: row.p95, p99: row.p99, connections: rate("conn_tot"),
+      p50: row.p50, p95: row.p95, p99: row.p99, connections: rate("conn_tot"), queue: row.qtime, connect: row.ctime, response: row.rtime,
     };
     object.row = row;
     object.now = now;

@@ -31,7 +31,8 @@ const topologyView = {
   build() {
     this.nodes.clear();
     this.edges = [];
-    const backends = store.all("backend");
+    // A section that answers by itself, such as one for statistics, has no servers.
+    const backends = store.all("backend").filter(({ row }) => store.servers(row.proxy).length || row.stot > 0 || !store.get("frontend", row.proxy));
     const order = [];
     for (const front of store.topology.frontends) for (const one of front.backends) if (!order.includes(one.name)) order.push(one.name);
     backends.sort((a, b) => (order.indexOf(a.row.proxy) + 1 || 1e6) - (order.indexOf(b.row.proxy) + 1 || 1e6));
@@ -84,7 +85,8 @@ const topologyView = {
       } else {
         attr(link, "class", "node " + health(row.status));
         setPill(status, row.status);
-        put(rate, format.count(now.now.requests) + " req/s");
+        const up = row.kind === "backend" ? `${share(row.proxy)} up, ` : "";
+        put(rate, up + format.count(now.now.requests) + " req/s");
       }
     }
     this.route();

@@ -45,7 +45,7 @@ function threadChart() {
        { name: "mean", color: "var(--c-blue)", get: fold((now) => now.reduce((sum, one) => sum + one, 0) / now.length) },
        { name: "idlest", color: "var(--c-green)", get: fold((now) => Math.min(...now)) }]
     : store.threads.map((_, number) => ({ name: `thread ${number + 1}`, color: PALETTE[number], get: () => store.cpu[number] || [] }));
-  return new Chart({ title: "Processor time per thread", unit: (value) => (KNOWN(value) ? Math.round(value) + " %" : "–"), series, top: 100 });
+  return new Chart({ title: "Processor time per thread", unit: (value) => (KNOWN(value) ? Math.round(value) + " %" : "–"), series, top: 100, tick: (value) => value + " %" });
 }
 
 const overviewView = {
