@@ -55,3 +55,31 @@ pub(super) async fn openapi(_: Asked, mut answer: Answer) {
     answer.begin_json();
     answer.push(OPENAPI);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::route::ROUTES;
+    use super::*;
+
+    #[test]
+    fn every_address_is_described_and_nothing_else() {
+        for route in ROUTES {
+            let path =
+                format!("\n  \"/{}\": {{\n   \"{}\": {{", route.path, if route.is_post { "post" } else { "get" });
+            assert!(OPENAPI.contains(&path), "{path}");
+        }
+        assert_eq!(OPENAPI.matches("\"operationId\"").count(), ROUTES.len());
+    }
+
+    #[test]
+    fn the_page_makes_no_markup_and_names_no_host() {
+        for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("] {
+            assert!(!SCRIPT.contains(word), "{word}");
+        }
+        let addresses = SCRIPT.matches("://").count() + STYLE.matches("://").count();
+        assert_eq!(addresses, SCRIPT.matches("http://www.w3.org/2000/svg").count());
+        assert!(!PAGE.contains("/*STYLE*/") && !PAGE.contains("/*SCRIPT*/"));
+        assert_eq!(PAGE.matches("<script").count(), 1);
+        assert!(!SCRIPT.contains("</script") && !STYLE.contains("</style"));
+    }
+}

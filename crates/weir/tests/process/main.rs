@@ -5,6 +5,7 @@
 
 mod acme;
 mod balancers;
+mod browser;
 mod budget;
 mod check;
 mod check_hints;
@@ -15,6 +16,8 @@ mod command_line;
 mod condition;
 mod counts;
 mod crowd;
+mod dashboard;
+mod dashboard_page;
 mod demonstration;
 mod early_data;
 mod exhaustion;
