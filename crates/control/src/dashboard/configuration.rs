@@ -54,17 +54,21 @@ fn masked(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let words = line.split_whitespace().collect::<Vec<_>>();
     let is_account = words.starts_with(&["stats", "auth"]);
-    let (mut rest, mut number, mut hides) = (line, 0, false);
+    let (mut rest, mut number, mut hides, mut quote) = (line, 0, false, None);
     while let Some(begin) = rest.find(|c: char| !c.is_whitespace()) {
         out.push_str(&rest[..begin]);
         let end = rest[begin..].find(char::is_whitespace).map_or(rest.len(), |at| begin + at);
         let word = &rest[begin..end];
         rest = &rest[end..];
         match word {
+            // A value in quotes may have several words.
             _ if hides => {
                 out.push_str(HIDDEN);
-                // A value in quotes may have several words.
-                hides = !rest.trim().is_empty() && word.starts_with('"') && !word[1..].ends_with('"');
+                let begins = quote.is_none().then(|| word.chars().next()).flatten();
+                quote = quote.or(begins.filter(|one| matches!(one, '"' | '\'')));
+                let is_alone = begins.is_some() && word.len() == 1;
+                quote = quote.filter(|quote| is_alone || !word.ends_with(*quote));
+                hides = quote.is_some();
             }
             _ if is_account && number == 2 => {
                 out.push_str(word.split(':').next().unwrap_or_default());
