@@ -1,13 +1,14 @@
-//! The tools in the box: a load generator, a test origin and a benchmark. They drive a load balancer, this one or
-//! another, from outside, and must never know its rules: they stand on `conn` and `rt` alone.
+//! The tools in the box: a load generator, a test origin, a benchmark and a terminal view. They look at a load balancer, this
+//! one or another, from outside, and must never know its rules: they stand on `conn` and `rt` alone.
 //!
-//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`. What they print is theirs to print.
+//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`, `weir top`. What they print is theirs to print.
 
 pub mod bench;
 mod frames;
 pub mod load;
 pub mod origin;
 mod outcome;
+pub mod top;
 
 pub use outcome::Outcome;
 
@@ -35,6 +36,7 @@ pub const TOOLS: &[Tool] = &[
         help: bench::help,
         run: bench::main,
     },
+    Tool { name: "top", doc: "shows what a running process does", help: top::help, run: top::main },
 ];
 
 /// The tool of that name.

@@ -1,11 +1,11 @@
-//! The tools in the box: a load generator, a test origin, a benchmark. Owns whether this build has them (cargo's feature
+//! The tools in the box: a load generator, a test origin, a benchmark, a terminal view. Owns whether this build has them (cargo's feature
 //! `tools`, on by default). Must never run the proxy.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The first words that run a tool.
-pub const NAMES: [&str; 3] = ["load", "origin", "bench"];
+pub const NAMES: [&str; 4] = ["load", "origin", "bench", "top"];
 
 /// Runs the tool that the first word names with the words after it. `None`: the first word names no tool.
 pub fn run(words: &[OsString]) -> Option<ExitCode> {

@@ -1,0 +1,449 @@
+//! The state of the view, and what keys do to it. Must never wait: a thread of its own asks the process.
+
+use super::options::Options;
+use super::sample::{self, Kind, Sample, printable};
+use super::screen;
+use super::socket;
+use super::view::{Scope, Shown, SortKey, choose, with_rates};
+use crate::Outcome;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::widgets::TableState;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Seconds of the curve.
+const HISTORY: usize = 600;
+/// How long a message stays.
+const MESSAGE: Duration = Duration::from_secs(4);
+
+/// A change that has to be confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// For the reader.
+    pub words: String,
+    /// For the process.
+    command: String,
+}
+
+/// What keys mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    Normal,
+    Filter,
+    Help,
+    Confirm(Order),
+    /// The server, and what was typed of its weight.
+    Weight(String, String),
+}
+
+/// What the asking thread is told.
+enum Job {
+    Look,
+    Do(String),
+}
+
+/// What it found.
+enum News {
+    Sample(Box<Sample>),
+    Done(String),
+    Failed(String),
+}
+
+/// What a key leads to beside a change of the state.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    None,
+    End,
+    Do(String),
+}
+
+/// The state of the view.
+pub struct App {
+    pub sample: Option<Sample>,
+    all: Vec<Shown>,
+    pub rows: Vec<Shown>,
+    pub history: VecDeque<u64>,
+    pub scope: Scope,
+    /// The column, and whether the order is reversed.
+    pub sort: (SortKey, bool),
+    pub filter: String,
+    pub mode: Mode,
+    pub table: TableState,
+    pub paused: bool,
+    /// A text, and whether it is bad news.
+    pub message: Option<(String, bool)>,
+    said: Instant,
+    interval: Duration,
+}
+
+impl App {
+    pub fn new(options: &Options) -> Self {
+        let scope = options.scope.filter(|scope| *scope != Scope::All).unwrap_or(Scope::Proxies);
+        Self {
+            sample: None,
+            all: Vec::new(),
+            rows: Vec::new(),
+            history: VecDeque::new(),
+            scope,
+            sort: (options.sort, false),
+            filter: options.filter.clone(),
+            mode: Mode::Normal,
+            table: TableState::default().with_selected(Some(0)),
+            paused: false,
+            message: None,
+            said: Instant::now(),
+            interval: options.interval,
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Shown) -> f64) -> f64 {
+        self.all.iter().filter(|one| one.row.kind == Kind::Frontend).map(of).sum()
+    }
+
+    /// Requests a second of all frontends.
+    pub fn requests(&self) -> f64 {
+        self.sum(|one| one.rates.requests)
+    }
+
+    pub fn errors(&self) -> f64 {
+        self.sum(|one| one.rates.errors)
+    }
+
+    pub fn sent(&self) -> f64 {
+        self.sum(|one| one.rates.sent)
+    }
+
+    /// Takes the next sample.
+    pub fn take(&mut self, sample: Sample) {
+        self.all = with_rates(&sample, self.sample.as_ref());
+        if self.sample.is_some() {
+            self.history.push_back(self.requests() as u64);
+            if self.history.len() > HISTORY {
+                self.history.pop_front();
+            }
+        }
+        self.sample = Some(sample);
+        self.arrange();
+    }
+
+    /// Chooses and orders the rows anew; the chosen one stays chosen.
+    fn arrange(&mut self) {
+        let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
+        self.rows = choose(&self.all, self.scope, self.sort, &self.filter);
+        let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
+        let last = self.rows.len().saturating_sub(1);
+        let place = place.unwrap_or_else(|| self.table.selected().unwrap_or(0).min(last));
+        self.table.select(Some(place));
+    }
+
+    fn chosen(&self) -> Option<&Shown> {
+        self.rows.get(self.table.selected()?)
+    }
+
+    pub fn say(&mut self, text: &str, is_bad: bool) {
+        self.message = Some((printable(text), is_bad));
+        self.said = Instant::now();
+    }
+
+    /// Heeds a key.
+    pub fn key(&mut self, key: KeyEvent) -> Effect {
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Effect::End;
+        }
+        match std::mem::replace(&mut self.mode, Mode::Normal) {
+            Mode::Normal => return self.normal(key.code),
+            Mode::Filter => self.edit_filter(key.code),
+            Mode::Help => {}
+            Mode::Confirm(order) if matches!(key.code, KeyCode::Char('y' | 'Y')) => return Effect::Do(order.command),
+            Mode::Confirm(_) => self.say("nothing was changed", false),
+            Mode::Weight(label, text) => self.edit_weight(key.code, label, text),
+        }
+        Effect::None
+    }
+
+    fn normal(&mut self, key: KeyCode) -> Effect {
+        match key {
+            KeyCode::Char('q') => return Effect::End,
+            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Tab | KeyCode::BackTab | KeyCode::Char('v') => self.scope = self.scope.next(),
+            KeyCode::Char('s') => self.sort.0 = self.sort.0.next(),
+            KeyCode::Char('S') => self.sort.1 = !self.sort.1,
+            KeyCode::Char(' ') => self.paused = !self.paused,
+            KeyCode::Char('+') => self.interval = (self.interval * 2).min(Duration::from_secs(60)),
+            KeyCode::Char('-') => self.interval = (self.interval / 2).max(Duration::from_millis(250)),
+            KeyCode::Up | KeyCode::Char('k') => self.table.select_previous(),
+            KeyCode::Down | KeyCode::Char('j') => self.table.select_next(),
+            KeyCode::PageUp => self.table.scroll_up_by(10),
+            KeyCode::PageDown => self.table.scroll_down_by(10),
+            KeyCode::Home => self.table.select_first(),
+            KeyCode::End => self.table.select(Some(self.rows.len().saturating_sub(1))),
+            KeyCode::Char('d') => self.ask("drain", "Drain"),
+            KeyCode::Char('m') => self.ask("maint", "Put into maintenance:"),
+            KeyCode::Char('e') => self.ask("ready", "Make ready:"),
+            KeyCode::Char('w') => match self.server() {
+                Some(label) => self.mode = Mode::Weight(label, String::new()),
+                None => self.say("choose a server first: Tab shows them", true),
+            },
+            _ => {}
+        }
+        self.arrange();
+        Effect::None
+    }
+
+    /// The chosen server.
+    fn server(&self) -> Option<String> {
+        self.chosen().and_then(screen::target)
+    }
+
+    fn ask(&mut self, state: &str, words: &str) {
+        match self.server() {
+            Some(label) => {
+                let command = format!("set server {label} state {state}");
+                self.mode = Mode::Confirm(Order { words: format!("{words} {label}?"), command });
+            }
+            None => self.say("choose a server first: Tab shows them", true),
+        }
+    }
+
+    fn edit_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => return,
+            KeyCode::Esc => {
+                self.filter.clear();
+                return self.arrange();
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(letter) if self.filter.len() < 100 => self.filter.push(letter),
+            _ => {}
+        }
+        self.mode = Mode::Filter;
+        self.arrange();
+    }
+
+    fn edit_weight(&mut self, key: KeyCode, label: String, mut text: String) {
+        match key {
+            KeyCode::Enter if !text.is_empty() => {
+                let words = format!("Set the weight of {label} to {text}?");
+                let command = format!("set server {label} weight {text}");
+                self.mode = Mode::Confirm(Order { words, command });
+                return;
+            }
+            KeyCode::Enter | KeyCode::Esc => return,
+            KeyCode::Backspace => {
+                text.pop();
+            }
+            KeyCode::Char(letter) if text.len() < 5 && (letter.is_ascii_digit() || letter == '%') => text.push(letter),
+            _ => {}
+        }
+        self.mode = Mode::Weight(label, text);
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Sample(sample) => self.take(*sample),
+            News::Done(answer) => {
+                let answer = answer.trim();
+                if answer.is_empty() {
+                    self.say("done", false);
+                } else {
+                    self.say(answer, true);
+                }
+            }
+            News::Failed(why) => self.say(&why, true),
+        }
+        if self.message.is_some() && self.said.elapsed() > MESSAGE {
+            self.message = None;
+        }
+    }
+}
+
+/// Asks the process until nobody wants to know any more.
+fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<News>) {
+    for job in jobs {
+        let found = match job {
+            Job::Look => match socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text)) {
+                Ok(sample) => News::Sample(Box::new(sample)),
+                Err(why) => News::Failed(format!("{}: {why}", options.socket.shown())),
+            },
+            Job::Do(command) => match socket::ask(&options.socket, &command) {
+                Ok(answer) => News::Done(answer),
+                Err(why) => News::Failed(why),
+            },
+        };
+        if news.send(found).is_err() {
+            return;
+        }
+    }
+}
+
+/// Shows the view until a key ends it.
+pub fn run(options: Options) -> Outcome {
+    // What cannot be asked at all is said before the terminal is taken.
+    let first = socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text));
+    let first = match first {
+        Ok(sample) => sample,
+        Err(why) => return options.failure(&why),
+    };
+    let mut app = App::new(&options);
+    app.take(first);
+    let ((jobs, queue), (sender, news)) = (channel(), channel());
+    std::thread::spawn(move || ask(&options, &queue, &sender));
+    let terminal = ratatui::try_init();
+    let result = terminal.and_then(|mut terminal| {
+        let result = show(&mut app, &mut terminal, &jobs, &news);
+        ratatui::try_restore().and(result)
+    });
+    match result {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::Failed(format!("the terminal: {error}")),
+    }
+}
+
+fn show(
+    app: &mut App,
+    terminal: &mut ratatui::DefaultTerminal,
+    jobs: &Sender<Job>,
+    news: &Receiver<News>,
+) -> std::io::Result<()> {
+    const TICK: Duration = Duration::from_millis(100);
+    let (mut due, mut waits) = (Instant::now() + app.interval, false);
+    loop {
+        for found in news.try_iter() {
+            waits &= !matches!(found, News::Sample(_) | News::Failed(_));
+            app.hear(found);
+        }
+        terminal.draw(|frame| screen::draw(app, frame))?;
+        if !app.paused && !waits && Instant::now() >= due {
+            waits = jobs.send(Job::Look).is_ok();
+            due = Instant::now() + app.interval;
+        }
+        if !event::poll(TICK.min(due.saturating_duration_since(Instant::now()).max(Duration::from_millis(10))))? {
+            continue;
+        }
+        if let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+        {
+            match app.key(key) {
+                Effect::None => {}
+                Effect::End => return Ok(()),
+                Effect::Do(command) => {
+                    let _ = jobs.send(Job::Do(command));
+                    due = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{Wish, parse};
+    use super::super::sample::tests::ANSWER;
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn app() -> App {
+        let Ok(Wish::Run(options)) = parse(&["/x".into()]) else { panic!("a run") };
+        let mut app = App::new(&options);
+        let first = Sample::parse(ANSWER).expect("an answer");
+        let mut second = first.clone();
+        second.at = first.at + Duration::from_secs(1);
+        second.rows[0].requests += 1234;
+        second.rows[0].errors += 3;
+        app.take(first);
+        app.take(second);
+        app
+    }
+
+    fn press(app: &mut App, keys: &str) -> Effect {
+        let mut last = Effect::None;
+        for letter in keys.chars() {
+            let code = match letter {
+                '\t' => KeyCode::Tab,
+                '\n' => KeyCode::Enter,
+                '\u{1b}' => KeyCode::Esc,
+                '\u{8}' => KeyCode::Backspace,
+                '↓' => KeyCode::Down,
+                other => KeyCode::Char(other),
+            };
+            last = app.key(code.into());
+        }
+        last
+    }
+
+    fn drawn(app: &mut App, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| screen::draw(app, frame)).expect("drawn");
+        let buffer = terminal.backend().buffer().clone();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..height).map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_head_and_both_views_are_drawn() {
+        let mut app = app();
+        let text = drawn(&mut app, 130, 20);
+        for part in [
+            " HAProxy  2.6.12 on edge-1   pid 7   up 1h01m",
+            "connections 12/2000   requests/s 1.2k   errors/s 3",
+            "17% busy",
+            "NAMEv",
+            "www",
+            "2 proxies",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+        assert!(!text.contains("app/s1"), "{text}");
+        press(&mut app, "\t");
+        let text = drawn(&mut app, 130, 20);
+        assert!(text.contains("app/s1") && text.contains("DOWN 1/2") && text.contains("2 servers"), "{text}");
+        // Narrow ones leave columns out from the right.
+        let text = drawn(&mut app, 50, 10);
+        assert!(text.contains("STATUS") && !text.contains("OUT/S"), "{text}");
+        drawn(&mut app, 3, 2);
+    }
+
+    #[test]
+    fn a_server_is_changed_after_a_question() {
+        let mut app = app();
+        assert_eq!(press(&mut app, "d"), Effect::None);
+        assert!(app.message.as_ref().is_some_and(|(text, bad)| *bad && text.contains("choose a server")));
+        press(&mut app, "\t↓d");
+        assert!(drawn(&mut app, 100, 20).contains("Drain app/s2?"));
+        assert_eq!(press(&mut app, "n"), Effect::None);
+        assert_eq!(app.mode, Mode::Normal);
+        assert_eq!(press(&mut app, "dy"), Effect::Do("set server app/s2 state drain".to_owned()));
+        assert_eq!(press(&mut app, "my"), Effect::Do("set server app/s2 state maint".to_owned()));
+        assert_eq!(press(&mut app, "ey"), Effect::Do("set server app/s2 state ready".to_owned()));
+        assert_eq!(press(&mut app, "wx5;0%\n"), Effect::None);
+        assert!(drawn(&mut app, 100, 20).contains("Set the weight of app/s2 to 50%?"));
+        assert_eq!(press(&mut app, "y"), Effect::Do("set server app/s2 weight 50%".to_owned()));
+        app.hear(News::Done("Permission denied\n\n".to_owned()));
+        assert_eq!(app.message, Some(("Permission denied".to_owned(), true)));
+    }
+
+    #[test]
+    fn rows_are_filtered_and_the_chosen_one_stays() {
+        let mut app = app();
+        press(&mut app, "\t↓");
+        assert_eq!(app.chosen().map(|one| one.row.label()).as_deref(), Some("app/s2"));
+        press(&mut app, "ss");
+        assert_eq!(app.sort.0, SortKey::Sessions);
+        assert_eq!(app.rows[0].row.label(), "app/s2");
+        assert_eq!(app.table.selected(), Some(0));
+        press(&mut app, "/s1");
+        assert_eq!((app.rows.len(), app.filter.as_str()), (1, "s1"));
+        assert!(drawn(&mut app, 100, 20).contains("filter: s1_"));
+        press(&mut app, "\u{8}\n");
+        assert_eq!((app.rows.len(), app.mode.clone()), (2, Mode::Normal));
+        press(&mut app, "\u{1b}?");
+        assert!(drawn(&mut app, 100, 20).contains("make it ready"));
+        assert_eq!(press(&mut app, "xq"), Effect::End);
+    }
+}

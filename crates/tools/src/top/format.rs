@@ -1,0 +1,55 @@
+//! Numbers as columns show them. Must never take more than eight characters.
+
+/// A number with three digits and a unit.
+pub fn short(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return "0".to_owned();
+    }
+    let (mut value, mut unit) = (value, 0);
+    const UNITS: [&str; 6] = ["", "k", "M", "G", "T", "P"];
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let whole = unit == 0 && (value.fract() < 0.05 || value >= 100.0) || value >= 99.95;
+    if whole { format!("{value:.0}{}", UNITS[unit]) } else { format!("{value:.1}{}", UNITS[unit]) }
+}
+
+/// Milliseconds.
+pub fn millis(value: u64) -> String {
+    if value >= 10_000 { format!("{:.0}s", value as f64 / 1000.0) } else { format!("{value}ms") }
+}
+
+/// Seconds in the two largest units.
+pub fn duration(seconds: u64) -> String {
+    let (days, hours, minutes, rest) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest}s"),
+        (0, 0, _) => format!("{minutes}m{rest:02}s"),
+        (0, ..) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours}h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.5, "0.5"),
+            (7.0, "7"),
+            (123.4, "123"),
+            (1_000.0, "1.0k"),
+            (99_940.0, "99.9k"),
+            (1_234_567.0, "1.2M"),
+            (f64::NAN, "0"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!((millis(95).as_str(), millis(12_345).as_str()), ("95ms", "12s"));
+        assert_eq!([5, 65, 3_700, 90_000].map(duration), ["5s", "1m05s", "1h01m", "1d1h"].map(str::to_owned));
+    }
+}

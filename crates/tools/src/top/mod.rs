@@ -1,0 +1,59 @@
+//! A terminal view of a running process, Weir or HAProxy, through its stats socket (`show info`, `show stat`). Must never
+//! need more than what both answer alike.
+//!
+//! [`options`] reads the command line, [`socket`] asks, [`sample`] reads the answers, [`view`] chooses and orders rows,
+//! [`screen`] draws them, and [`app`] heeds the keys.
+
+mod app;
+mod format;
+mod options;
+mod plain;
+mod sample;
+mod screen;
+mod socket;
+mod view;
+
+use crate::Outcome;
+use options::{Options, Wish};
+use sample::Sample;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+
+/// `--help`.
+#[must_use]
+pub fn help() -> String {
+    options::PAGE.to_owned()
+}
+
+/// Runs the tool with the words behind its name.
+#[must_use]
+pub fn main(words: &[OsString]) -> Outcome {
+    match options::parse(words) {
+        Ok(Wish::Help) => {
+            // There is no reader when standard output is closed.
+            let _ = std::io::stdout().lock().write_all(options::PAGE.as_bytes());
+            Outcome::Done
+        }
+        Ok(Wish::Run(options)) if options.once => once(&options),
+        Ok(Wish::Run(_)) if !std::io::stdout().is_terminal() => {
+            Outcome::Failed("standard output is no terminal: --once prints one table".to_owned())
+        }
+        Ok(Wish::Run(options)) => app::run(options),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Prints one table.
+fn once(options: &Options) -> Outcome {
+    let sample = match socket::ask(&options.socket, sample::QUESTION).map_err(|why| options.failure(&why)) {
+        Ok(text) => Sample::parse(&text),
+        Err(outcome) => return outcome,
+    };
+    match sample {
+        Ok(sample) => {
+            let _ = std::io::stdout().lock().write_all(plain::table(&sample, options).as_bytes());
+            Outcome::Done
+        }
+        Err(why) => options.failure(&why),
+    }
+}

@@ -1,0 +1,178 @@
+//! The command line of `weir top`. Must never open anything.
+
+use super::view::{Scope, SortKey};
+use crate::Outcome;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+pub const PAGE: &str = "\
+Shows what a running process does, Weir or HAProxy, through its stats socket.
+
+Usage: weir top [OPTIONS] [SOCKET]
+
+  SOCKET             path of a stats socket, unix@PATH, or HOST:PORT. Without it the first
+                     of these that exists: /run/weir.sock, /run/weir/admin.sock,
+                     /run/haproxy/admin.sock, /var/run/haproxy.sock, /run/haproxy.sock
+  --once             print one table and exit
+  --view VIEW        all (the default with --once), proxies (the default), servers
+  --sort COLUMN      name (the default), status, sessions, queue, requests, errors, in, out, time
+  --filter TEXT      rows whose name or status contains that
+  --interval SECONDS between two looks (1)
+  -h, --help         print this page
+
+Keys: Tab or v changes the view, s the column to sort by, S the direction, / filters,
+d drains the chosen server, m puts it into maintenance, e makes it ready, w sets its
+weight (each asks first, and needs level admin on the socket), Space pauses, ? shows
+the keys, q ends.
+";
+
+/// Where sockets usually are.
+const USUAL: [&str; 5] =
+    ["/run/weir.sock", "/run/weir/admin.sock", "/run/haproxy/admin.sock", "/var/run/haproxy.sock", "/run/haproxy.sock"];
+
+/// Where a process is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Socket {
+    Unix(OsString),
+    Tcp(String),
+}
+
+impl Socket {
+    fn parse(word: &OsString) -> Self {
+        let text = word.to_string_lossy();
+        if let Some(path) = text.strip_prefix("unix@") {
+            return Self::Unix(path.into());
+        }
+        let address = ["tcp@", "ipv4@", "ipv6@"].iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text);
+        let is_address = !address.contains('/')
+            && address
+                .rsplit_once(':')
+                .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|one| one.is_ascii_digit()));
+        if is_address { Self::Tcp(address.to_owned()) } else { Self::Unix(word.clone()) }
+    }
+
+    /// As it is shown.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Unix(path) => path.to_string_lossy().into_owned(),
+            Self::Tcp(address) => address.clone(),
+        }
+    }
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    pub socket: Socket,
+    pub once: bool,
+    /// `None`: not said.
+    pub scope: Option<Scope>,
+    pub sort: SortKey,
+    pub filter: String,
+    pub interval: Duration,
+}
+
+impl Options {
+    /// The process could not be asked.
+    pub fn failure(&self, why: &str) -> Outcome {
+        Outcome::Failed(format!("{}: {why}", self.socket.shown()))
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub enum Wish {
+    Help,
+    Run(Options),
+}
+
+/// Reads the words behind the tool's name.
+///
+/// # Errors
+/// [`Outcome::Misused`], or [`Outcome::Failed`] where no socket is named and none is found.
+pub fn parse(words: &[OsString]) -> Result<Wish, Outcome> {
+    let mut options = Options {
+        socket: Socket::Tcp(String::new()),
+        once: false,
+        scope: None,
+        sort: SortKey::Name,
+        filter: String::new(),
+        interval: Duration::from_secs(1),
+    };
+    let mut socket = None;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let mut value = || {
+            let value = words.next().map(|value| value.to_string_lossy().into_owned());
+            value.ok_or_else(|| Outcome::Misused(format!("{text} needs a value")))
+        };
+        let unknown = |value: &str| Outcome::Misused(format!("{text} does not know '{value}'"));
+        match &*text {
+            "-h" | "--help" => return Ok(Wish::Help),
+            "--once" => options.once = true,
+            "--view" => {
+                let value = value()?;
+                options.scope = Some(Scope::find(&value).ok_or_else(|| unknown(&value))?);
+            }
+            "--sort" => {
+                let value = value()?;
+                options.sort = SortKey::find(&value).ok_or_else(|| unknown(&value))?;
+            }
+            "--filter" => options.filter = value()?,
+            "--interval" => {
+                let value = value()?;
+                let seconds = value.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+                options.interval = Duration::from_secs_f64(seconds.ok_or_else(|| unknown(&value))?);
+            }
+            option if option.starts_with('-') => return Err(Outcome::Misused(format!("unknown option '{option}'"))),
+            _ if socket.is_some() => return Err(Outcome::Misused(format!("unexpected argument '{text}'"))),
+            _ => socket = Some(Socket::parse(word)),
+        }
+    }
+    let found =
+        socket.or_else(|| USUAL.iter().find(|path| Path::new(path).exists()).map(|path| Socket::Unix((*path).into())));
+    options.socket =
+        found.ok_or_else(|| Outcome::Failed("no SOCKET is named, and none is at a usual place".to_owned()))?;
+    Ok(Wish::Run(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Wish, Outcome> {
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn words_are_read() {
+        let Ok(Wish::Run(options)) =
+            read("--once --view servers --sort errors --filter web --interval 0.5 /run/x.sock")
+        else {
+            panic!("a run");
+        };
+        assert_eq!((options.once, options.scope, options.sort), (true, Some(Scope::Servers), SortKey::Errors));
+        assert_eq!((options.filter.as_str(), options.interval), ("web", Duration::from_millis(500)));
+        assert_eq!(options.socket, Socket::Unix("/run/x.sock".into()));
+        assert_eq!(read("--help"), Ok(Wish::Help));
+        for line in ["--view none x", "--sort", "--interval 0 x", "--what x", "a b", "--interval NaN x"] {
+            assert!(matches!(read(line), Err(Outcome::Misused(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn sockets_are_paths_or_addresses() {
+        for (word, wanted) in [
+            ("/run/a.sock", Socket::Unix("/run/a.sock".into())),
+            ("unix@a:1", Socket::Unix("a:1".into())),
+            ("localhost:9999", Socket::Tcp("localhost:9999".to_owned())),
+            ("ipv6@[::1]:1", Socket::Tcp("[::1]:1".to_owned())),
+            ("./a:1", Socket::Unix("./a:1".into())),
+            ("sock", Socket::Unix("sock".into())),
+        ] {
+            assert_eq!(Socket::parse(&word.into()), wanted, "{word}");
+        }
+    }
+}
