@@ -1,12 +1,9 @@
 //! `weir top --once` against what answers on a stats socket: Weir, and HAProxy where it is installed.
 
+use crate::support::{Folder, Running, WEIR, connect_unix};
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 const CONFIGURATION: &str = "global
     stats socket [socket] level admin
@@ -23,55 +20,18 @@ backend app
     server s2 unix@[front] weight 20 disabled
 ";
 
-/// A process that ends with the test, and its folder.
-struct Subject {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Subject {
-    fn start(program: &str) -> Self {
-        let name = program.rsplit('/').next().unwrap_or("subject");
-        let folder = std::env::temp_dir().join(format!("weir-top-{}-{name}", std::process::id()));
-        std::fs::create_dir(&folder).expect("a folder of our own");
-        let text = CONFIGURATION
-            .replace("[socket]", &folder.join("stats").display().to_string())
-            .replace("[front]", &folder.join("front").display().to_string());
-        let file = folder.join("top.cfg");
-        std::fs::write(&file, text).expect("written");
-        let mut command = Command::new(program);
-        command.arg("-db").arg("-f").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let subject = Self { child: command.spawn().expect("it starts"), folder };
-        subject.wait();
-        subject
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.join("stats")
-    }
-
-    /// Until the socket answers.
-    fn wait(&self) {
-        let begun = Instant::now();
-        while !answers(&self.socket()) {
-            assert!(begun.elapsed() < Duration::from_secs(120), "nobody answers");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-}
-
-fn answers(socket: &Path) -> bool {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+/// A process, once its socket answers.
+fn start(program: &str, folder: &Folder) -> Running {
+    let place = |name: &str| folder.path(name).display().to_string();
+    let text = CONFIGURATION.replace("[socket]", &place("stats")).replace("[front]", &place("front"));
+    let file = folder.write("top.cfg", &text);
+    let running = Running::start(Command::new(program).args(["-db", "-f", &file]));
+    let mut stream = connect_unix(&folder.path("stats"));
     let mut answer = String::new();
-    stream.write_all(b"show info\n").is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.contains("Pid: ")
-}
-
-impl Drop for Subject {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+    stream.write_all(b"show info\n").expect("sent");
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("Pid: "), "{answer}");
+    running
 }
 
 fn top(words: &[&str]) -> Output {
@@ -79,8 +39,9 @@ fn top(words: &[&str]) -> Output {
 }
 
 fn judge(program: &str) {
-    let subject = Subject::start(program);
-    let socket = subject.socket().display().to_string();
+    let folder = Folder::new();
+    let _running = start(program, &folder);
+    let socket = folder.path("stats").display().to_string();
     let whole = top(&["--once", &socket]);
     let text = String::from_utf8(whole.stdout).expect("text");
     assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
@@ -106,7 +67,6 @@ fn a_table_of_weir() {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn a_table_of_haproxy() {
     const HAPROXY: &str = "/usr/sbin/haproxy";
     if !Path::new(HAPROXY).exists() {
