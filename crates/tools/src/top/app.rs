@@ -6,11 +6,13 @@ use super::screen;
 use super::socket;
 use super::view::{Scope, Shown, SortKey, choose, with_rates};
 use crate::Outcome;
+use base::Moment;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::widgets::TableState;
+use rt::clock::moment;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Seconds of the curve.
 const HISTORY: usize = 600;
@@ -73,7 +75,7 @@ pub struct App {
     pub paused: bool,
     /// A text, and whether it is bad news.
     pub message: Option<(String, bool)>,
-    said: Instant,
+    said: Moment,
     interval: Duration,
 }
 
@@ -92,7 +94,7 @@ impl App {
             table: TableState::default().with_selected(Some(0)),
             paused: false,
             message: None,
-            said: Instant::now(),
+            said: moment(),
             interval: options.interval,
         }
     }
@@ -143,7 +145,7 @@ impl App {
 
     pub fn say(&mut self, text: &str, is_bad: bool) {
         self.message = Some((printable(text), is_bad));
-        self.said = Instant::now();
+        self.said = moment();
     }
 
     /// Heeds a key.
@@ -256,7 +258,7 @@ impl App {
             }
             News::Failed(why) => self.say(&why, true),
         }
-        if self.message.is_some() && self.said.elapsed() > MESSAGE {
+        if self.message.is_some() && moment().saturating_since(self.said) > MESSAGE {
             self.message = None;
         }
     }
@@ -311,18 +313,18 @@ fn show(
     news: &Receiver<News>,
 ) -> std::io::Result<()> {
     const TICK: Duration = Duration::from_millis(100);
-    let (mut due, mut waits) = (Instant::now() + app.interval, false);
+    let (mut due, mut waits) = (moment() + app.interval, false);
     loop {
         for found in news.try_iter() {
             waits &= !matches!(found, News::Sample(_) | News::Failed(_));
             app.hear(found);
         }
         terminal.draw(|frame| screen::draw(app, frame))?;
-        if !app.paused && !waits && Instant::now() >= due {
+        if !app.paused && !waits && moment() >= due {
             waits = jobs.send(Job::Look).is_ok();
-            due = Instant::now() + app.interval;
+            due = moment() + app.interval;
         }
-        if !event::poll(TICK.min(due.saturating_duration_since(Instant::now()).max(Duration::from_millis(10))))? {
+        if !event::poll(TICK.min(due.saturating_since(moment()).max(Duration::from_millis(10))))? {
             continue;
         }
         if let Event::Key(key) = event::read()?
@@ -333,7 +335,7 @@ fn show(
                 Effect::End => return Ok(()),
                 Effect::Do(command) => {
                     let _ = jobs.send(Job::Do(command));
-                    due = Instant::now();
+                    due = moment();
                 }
             }
         }

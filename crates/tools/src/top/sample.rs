@@ -1,8 +1,8 @@
 //! What a process answers at one moment: `show info` and `show stat` (management manual, sections 9.1 and 9.3). Columns are
 //! found by their names, so that every version can be read. Must never trust a text: control characters are replaced.
 
+use base::Moment;
 use std::collections::HashMap;
-use std::time::Instant;
 
 /// What is asked.
 pub const QUESTION: &str = "show info;show stat";
@@ -71,7 +71,7 @@ impl Row {
 /// An answer.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    pub at: Instant,
+    pub at: Moment,
     pub info: HashMap<String, String>,
     pub rows: Vec<Row>,
 }
@@ -92,7 +92,7 @@ impl Sample {
         let head = fields(lines.next().unwrap_or_default());
         let columns: HashMap<&str, usize> = head.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let rows = lines.take_while(|line| !line.is_empty()).filter_map(|line| row(&columns, &fields(line))).collect();
-        Ok(Self { at: Instant::now(), info, rows })
+        Ok(Self { at: rt::clock::moment(), info, rows })
     }
 
     /// A value of `show info`.

@@ -95,7 +95,7 @@ pub struct Shown {
 pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<Shown> {
     let known: HashMap<(Kind, &str, &str), &Row> =
         before.iter().flat_map(|before| &before.rows).map(|row| (row.key(), row)).collect();
-    let elapsed = before.map_or(0.0, |before| sample.at.saturating_duration_since(before.at).as_secs_f64());
+    let elapsed = before.map_or(0.0, |before| sample.at.saturating_since(before.at).as_secs_f64());
     let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed;
     let shown = sample.rows.iter().map(|row| {
         let rates = match known.get(&row.key()).filter(|_| elapsed > 0.0) {
