@@ -18,11 +18,16 @@ _weir() {
         files='--out --report --sizing --into'
         values='--show --only --rounds --duration --set'
         ;;
+    top)
+        words='--once --view --sort --filter --interval -h --help'
+        files=''
+        values='--view --sort --filter --interval'
+        ;;
     *)
         words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dM -dI -dF -dZ -dT -dV -dG -de -dp -dk -dv -dc -dt -dA'
         files='-f -C -p -x'
         values='-L -S -sf -st -n -N -m -dt'
-        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench completions manual $words"
+        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top completions manual $words"
         ;;
     esac
     COMPREPLY=()
