@@ -204,7 +204,7 @@ impl Claim {
         drop(self);
         let state = &mut *requests.0.borrow_mut();
         let Stage::Open(agent) = state.stage else { return Err(Refused::Full) };
-        if !state.has_capacity() {
+        if state.due() >= state.capacity() || state.begun >= state.max_total {
             return Err(Refused::Full);
         }
         let stream = u64::from(state.begun) * 2 + 1;

@@ -432,3 +432,62 @@ fn events_wait_in_the_queue_of_the_backend() {
         assert!(second.receive_head().await.is_some());
     });
 }
+
+/// Requests that wait for the same connection to open: where it carries one at a time, the others get connections of their
+/// own.
+#[test]
+fn requests_that_wait_together_are_parted_where_an_agent_does_not_pipeline() {
+    config(&proxies(" http-request return status 200", "")).file(&engine(" messages fh")).workers(&[1]).run(
+        |_| async {
+            let mut agents = Service::at(AGENT);
+            let (mut first, mut second) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+            first.send(get("/1")).await;
+            second.send(get("/2")).await;
+            sleep(5).await;
+            assert_eq!(agents.accepted(), 0);
+            let mut one = greeted(&mut agents, "").await;
+            let (stream, told) = notified(&mut one).await;
+            assert_eq!(stream, 1);
+            let mut two = greeted(&mut agents, "").await;
+            let (stream, other) = notified(&mut two).await;
+            assert_eq!(stream, 1);
+            let mut both = [told, other];
+            both.sort();
+            assert_eq!(both, ["fh(path=/1)", "fh(path=/2)"]);
+            for agent in [&mut one, &mut two] {
+                acknowledge(agent, 1, &[]).await;
+            }
+            assert!(first.receive_head().await.is_some() && second.receive_head().await.is_some());
+            assert_eq!(agents.accepted(), 2);
+        },
+    );
+}
+
+/// Another configuration asks in its own words, over connections of its own; what is under way ends as it began.
+#[test]
+fn another_configuration_has_connections_of_its_own() {
+    let next = || {
+        config(&proxies(" http-request return status 200", ""))
+            .file(&engine(" messages fh").replace("path=path", "p=path"))
+    };
+    config(&proxies(" http-request return status 200", "")).file(&engine(" messages fh")).workers(&[1]).run(
+        move |world| async move {
+            let mut agents = Service::at(AGENT);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get("/1")).await;
+            let mut agent = greeted(&mut agents, "pipelining").await;
+            let (stream, told) = notified(&mut agent).await;
+            assert_eq!(told, "fh(path=/1)");
+            assert!(world.adopt(&next()).is_ok());
+            sleep(1).await;
+            let mut other = Peer::connect(WEIR).await;
+            other.send(get("/2")).await;
+            let mut own = greeted(&mut agents, "pipelining").await;
+            let (second, told) = notified(&mut own).await;
+            assert_eq!(told, "fh(p=/2)");
+            acknowledge(&mut own, second, &[]).await;
+            acknowledge(&mut agent, stream, &[]).await;
+            assert!(client.receive_head().await.is_some() && other.receive_head().await.is_some());
+        },
+    );
+}

@@ -448,3 +448,114 @@ fn named(word: &Word) -> (Box<[u8]>, Word) {
     let (name, sample) = word.text.split_at(at);
     (to_bytes(name).into_owned().into(), Word { text: sample[1..].to_owned(), ..word.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use config::diagnostic::Severity;
+    use config::environment::Environment;
+    use config::keyword::SpecOptions;
+    use config::{InputFile, LoadOptions};
+    use std::cell::RefCell;
+
+    thread_local! {
+        static FILE: RefCell<String> = RefCell::default();
+    }
+
+    const ENGINE: &str = "[e]\nspoe-agent a\n messages m\n timeout processing 1s\n use-backend agents\nspoe-message m\n args \
+                          ip=src\n event on-client-session\nspoe-message n\n args src\nspoe-group g\n messages n\n";
+
+    /// What is said about a frontend with these lines and an engine in this file.
+    fn said(lines: &str, file: &str) -> Vec<String> {
+        FILE.set(file.to_owned());
+        let text = format!(
+            "frontend f\n mode http\n bind 127.0.0.1:80\n timeout client 1s\n filter spoe engine e config f\n{lines}\nbackend \
+             agents\n mode spop\n timeout connect 1s\n timeout server 1s\n server a 127.0.0.1:1\nbackend http\n mode http\n"
+        );
+        let input = InputFile { name: "x".into(), bytes: text.into_bytes() };
+        let read_file = |_: &str, _: u64| Ok(FILE.with_borrow(|file| file.clone().into_bytes()));
+        let spec = SpecOptions { read_file, ..SpecOptions::default() };
+        let options = LoadOptions { spec, ..LoadOptions::default() };
+        let loaded = config::load(&[input], Environment::new(), &options);
+        let mut found = loaded.diagnostics.clone();
+        let limits = crate::SystemLimits::default();
+        crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
+        let told = found.into_iter().filter(|found| matches!(found.severity, Severity::Alert | Severity::Warning));
+        told.map(|found| found.message).collect()
+    }
+
+    #[test]
+    fn engines_are_refused_in_haproxys_words() {
+        let rows = [
+            ("", "", ""),
+            (" messages m\n", " messages nope\n", "SPOE agent 'a' try to use undefined SPOE message 'nope' at "),
+            (" messages m\n", "", "Proxy 'f': No message/group used by SPOE agent 'a' declared at "),
+            (" messages m\n", " messages m n\n", "Proxy 'f': Ignore SPOE message 'n' without event at "),
+            (" messages m\n", " groups nope\n", "SPOE agent 'a' try to use undefined SPOE group 'nope' at "),
+            (
+                " messages m\n",
+                " groups g\n register-var-names a-\n",
+                "failed to register variable a.a- (invalid syntax",
+            ),
+            (" use-backend agents\n", "", "'filter' : No backend declared for SPOE agent 'a' declared at "),
+            (
+                " use-backend agents\n",
+                " use-backend f\n",
+                "Proxy f : unknown backend 'f' used by SPOE agent 'a' declared",
+            ),
+            (" use-backend agents\n", " use-backend http\n", "must use SPOP mode."),
+            (" timeout processing 1s\n", "", "missing 'processing' timeout for SPOE agent 'a' declare at "),
+            ("spoe-agent a\n", "spoe-agent a-b\n", "'filter' : Invalid variable prefix 'a-b' for SPOE agent 'a-b'"),
+            ("args ip=src", "args ip=nope", "'args': unknown fetch method 'nope'."),
+            ("args ip=src", "args ip=", "'args': missing fetch method."),
+            (
+                "args ip=src",
+                "args a=req.hdr(x)",
+                "some args extract information from 'HTTP request headers', none of which is available here ('frontend \
+                 tcp-request connection rule')",
+            ),
+            (
+                "on-client-session\n",
+                "on-client-session if nope\n",
+                "error detected while parsing an 'event on-client-session' condition : no such ACL : 'nope'.",
+            ),
+        ];
+        for (from, to, expected) in rows {
+            let found = said("", &ENGINE.replacen(from, to, usize::from(!from.is_empty())));
+            match expected {
+                "" => assert_eq!(found, [""; 0]),
+                _ => assert!(found.len() == 1 && found[0].contains(expected), "{to}: {found:?}"),
+            }
+        }
+        let twice = " filter spoe engine e config f";
+        assert_eq!(said(twice, ENGINE), ["Proxy f : duplicated name for SPOE engine 'e'."]);
+    }
+
+    #[test]
+    fn rules_name_engines_and_groups_of_their_own_proxy() {
+        let usage = "expects 2 arguments: <engine-id> <group-id>";
+        let rows = [
+            ("http-request send-spoe-group e g", ""),
+            ("http-response send-spoe-group e g if { src 127.0.0.1 }", ""),
+            ("tcp-request content send-spoe-group e g", ""),
+            ("http-request send-spoe-group e", usage),
+            ("http-request send-spoe-group e g foo", usage),
+            ("tcp-request content send-spoe-group", usage),
+            (
+                "http-request send-spoe-group e m",
+                "Proxy 'f': unable to find SPOE group 'm' into SPOE engine 'e' configuration.",
+            ),
+            (
+                "http-request send-spoe-group x g",
+                "Proxy 'f': unable to find SPOE engine 'x' used by the send-spoe-group 'g'.",
+            ),
+        ];
+        let file = ENGINE.replace(" messages m\n", " messages m\n groups g\n");
+        for (rule, expected) in rows {
+            let found = said(&format!(" {rule}"), &file);
+            match expected {
+                "" => assert_eq!(found, [""; 0], "{rule}"),
+                _ => assert!(found.len() == 1 && found[0].contains(expected), "{rule}: {found:?}"),
+            }
+        }
+    }
+}

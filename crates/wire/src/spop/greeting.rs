@@ -37,7 +37,7 @@ pub fn agent_hello(mut payload: &[u8], most: u32) -> Result<AgentHello, Status> 
                 None => return Err(Status::INVALID),
             },
             (b"max-frame-size", value) => {
-                let size = value.unsigned().ok_or(Status::INVALID)?;
+                let size = value.integer().ok_or(Status::INVALID)?;
                 let size = u32::try_from(size).ok().filter(|size| (SMALLEST_FRAME..=most).contains(size));
                 max_frame_size = Some(size.ok_or(Status::BAD_FRAME_SIZE)?);
             }

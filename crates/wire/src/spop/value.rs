@@ -97,6 +97,15 @@ impl<'a> Data<'a> {
         })
     }
 
+    /// The number of any of the four integer types, as 64 bits.
+    pub fn integer(&self) -> Option<u64> {
+        match *self {
+            Self::Int32(number) => Some(i64::from(number) as u64),
+            Self::Int64(number) => Some(number as u64),
+            _ => self.unsigned(),
+        }
+    }
+
     /// The number of any of the four integer types; negative ones have none.
     pub fn unsigned(&self) -> Option<u64> {
         match *self {
