@@ -2,11 +2,20 @@
 //! session, nor change what a session that has begun is served by.
 
 use std::fmt;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use live::{Admin, Checker, CookieChange, Removal, ServerPlace};
+use policy::program::{Program, Proxy, Server};
 
 use crate::generation::Generation;
+use crate::outgoing::idle_limits;
+use crate::stream::persistence::change_cookies;
 use crate::worker::Process;
+
+/// How often is looked whether a server that was removed has nothing to do any more.
+const DRAINING: Duration = Duration::from_secs(1);
 
 /// Why a configuration cannot take the place of the one that is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +26,8 @@ pub enum Refusal {
     Underway,
     /// It was made to follow another one than that which is served.
     Outdated,
+    /// So many servers or addresses were added to the process that it has no places left.
+    Full,
 }
 
 impl fmt::Display for Refusal {
@@ -25,25 +36,74 @@ impl fmt::Display for Refusal {
             Self::Differs(what) => write!(f, "the new configuration differs in {what}, which needs a new process"),
             Self::Underway => f.write_str("the configuration before is still being taken up"),
             Self::Outdated => f.write_str("the configuration was changed meanwhile"),
+            Self::Full => f.write_str("too many servers or addresses were added to the process"),
         }
     }
 }
 
 impl std::error::Error for Refusal {}
 
+/// Addresses that come and go, each named by its frontend and its place there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Addresses {
+    /// What is listened at from now on.
+    pub came: Vec<(usize, usize)>,
+    /// What is listened at no more.
+    pub went: Vec<(usize, usize)>,
+}
+
+impl Addresses {
+    /// In what a program differs from the one before.
+    pub fn between(former: &Program, next: &Program) -> Self {
+        let mut found = Self::default();
+        for (index, proxy) in next.proxies.enumerate() {
+            let Some(frontend) = &proxy.frontend else { continue };
+            let known = former.proxies.get(index).and_then(|proxy| proxy.frontend.as_ref());
+            let known = known.map_or(&[][..], |known| &known.binds);
+            for (place, bind) in frontend.binds.iter().enumerate() {
+                match known.get(place) {
+                    None => found.came.push((index, place)),
+                    Some(before) if bind.is_removed && !before.is_removed => found.went.push((index, place)),
+                    Some(_) => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What becomes of servers.
+#[derive(Default)]
+struct Moves {
+    added: Vec<ServerPlace>,
+    removed: Vec<ServerPlace>,
+}
+
 impl Process {
+    /// Whether not every worker accepts with the newest configuration yet.
+    pub fn is_adopting(&self) -> bool {
+        self.adopting.load(Ordering::Acquire) > 0
+    }
+
+    /// Configurations that are served still, the newest included.
+    pub fn generations(&self) -> usize {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        1 + past.iter().filter(|generation| generation.strong_count() > 0).count()
+    }
+
     /// Has new connections served by `next`, which was made by [`Generation::following`]. Each worker goes over to it at
     /// its next turn. Connections that were accepted before that stay with what they began with, to their last request;
     /// checks, agents and commands begin with the new one the next time. Counts, queues, stick tables, idle connections,
-    /// the state of servers and what was set at run time go on. Variables of the process are not set anew.
+    /// the state of servers and what was set at run time go on. Servers that come serve the older configurations as well;
+    /// those that were struck off get no more requests of any. Variables of the process are not set anew.
     ///
     /// For a thread that runs a worker.
     ///
     /// # Errors
     /// Nothing has changed then. [`Refusal::Differs`]: see [`policy::program::Program::obstacle`].
-    pub fn adopt(&self, next: Generation) -> Result<(), Refusal> {
+    pub fn adopt(self: &Arc<Self>, mut next: Generation) -> Result<(), Refusal> {
         let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
-        if self.adopting.load(Ordering::Acquire) > 0 {
+        if self.is_adopting() {
             return Err(Refusal::Underway);
         }
         if next.number() != newest.number().wrapping_add(1) {
@@ -52,10 +112,20 @@ impl Process {
         if let Some(what) = newest.program.obstacle(&next.program) {
             return Err(Refusal::Differs(what));
         }
+        let moves = moves(&newest.program, &next.program);
+        let mut served = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        served.retain(|generation| generation.strong_count() > 0);
+        served.push(Arc::downgrade(&newest));
+        let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
+        drop(served);
+        self.enter((&newest.program, &mut next), &moves.added, &older)?;
         self.live.names.write().unwrap_or_else(PoisonError::into_inner).extend(next.program.names.clone());
         if next.program.has_dashboard() {
             self.counters.measure_latency();
         }
+        // Before any session has the new one: none of its own may be led to a server that it does not have.
+        self.begin(&next.program, &moves.added);
+        self.retire((&newest.program, &next.program), moves.removed);
         self.adopting.store(self.workers(), Ordering::Release);
         let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
         self.certificates.lock().kept.extend(stored);
@@ -67,4 +137,134 @@ impl Process {
         }
         Ok(())
     }
+
+    /// Gives numbers to the servers of a program: those that stay keep theirs. Those that come get places in all that is
+    /// reckoned by servers, and in the configurations that sessions still have, so that each knows what the balance names.
+    fn enter(
+        &self,
+        (former, next): (&Program, &mut Generation),
+        added: &[ServerPlace],
+        older: &[Arc<Generation>],
+    ) -> Result<(), Refusal> {
+        let program = Arc::get_mut(&mut next.program).ok_or(Refusal::Outdated)?;
+        program.servers = former.servers;
+        for index in 0..program.proxies.places() {
+            let proxy = program.proxies.get_mut(index).and_then(Arc::get_mut).ok_or(Refusal::Outdated)?;
+            let known = former.proxies.get(index).and_then(|proxy| proxy.backend.as_ref());
+            let Some(backend) = &mut proxy.backend else { continue };
+            for place in 0..backend.servers.places() {
+                let is_present = backend.servers.is_present(place);
+                let before = known.and_then(|known| known.servers.get(place));
+                let Some(server) = backend.servers.get_mut(place) else { continue };
+                match before {
+                    Some(before) if is_present => server.serial = before.serial,
+                    // Who holds the place of one that is removed finds that one.
+                    Some(before) => *server = before.clone(),
+                    None => server.serial = self.pool.add(idle_limits(server)).ok_or(Refusal::Full)?,
+                }
+            }
+        }
+        let came = Addresses::between(former, program).came;
+        if !came.into_iter().all(|(proxy, place)| self.counters.add_bind(proxy, place)) {
+            return Err(Refusal::Full);
+        }
+        for (proxy, place) in added {
+            let proxy = &program.proxies[*proxy];
+            let server = proxy.server(*place).ok_or(Refusal::Outdated)?;
+            let has_place = self.counters.add_server(server.serial)
+                && self.outgoing.add(proxy, server, &program.global)
+                && older.iter().all(|generation| push(&generation.program, proxy, server));
+            if !has_place {
+                return Err(Refusal::Full);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has servers that came take part.
+    fn begin(&self, program: &Program, added: &[ServerPlace]) {
+        for (proxy, place) in added {
+            let proxy = &program.proxies[*proxy];
+            let Some(server) = proxy.server(*place) else { continue };
+            let (state, now) = (&self.live.proxies[proxy.index], rt::now());
+            if !state.add_server(&server.plan(), now) {
+                continue;
+            }
+            state.enable_check(*place, Checker::Health, true);
+            state.enable_check(*place, Checker::Agent, true);
+            change_cookies(self, proxy, CookieChange::Servers);
+            if !server.disabled {
+                let _ = state.set_admin(*place, Admin::Ready, now);
+            }
+            crate::check::add(self, proxy.index, server);
+        }
+    }
+
+    /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
+    fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
+        for (index, place) in &removed {
+            let Some(server) = before.server_at((*index, *place)) else { continue };
+            // Those that wait for it go elsewhere.
+            let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
+            self.pool.forget(server.serial);
+            change_cookies(self, &program.proxies[*index], CookieChange::Servers);
+        }
+        if !removed.is_empty() {
+            rt::spawn(rt::Class::Background, rt::NO_TAG, drain(Arc::clone(self), removed));
+        }
+    }
+}
+
+impl Process {
+    /// The configurations before the newest that sessions still have.
+    fn before(&self) -> Vec<Arc<Generation>> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Has the configurations before the newest know a server that the runtime API adds to that one. False: there is no room.
+    pub fn know_server(&self, proxy: &Proxy, server: &Server) -> bool {
+        self.before().iter().all(|generation| push(&generation.program, proxy, server))
+    }
+
+    /// The same for a backend.
+    pub fn know_backend(&self, proxy: &Arc<Proxy>) -> bool {
+        self.before().iter().all(|generation| generation.program.proxies.push(|_| Arc::clone(proxy)) == Ok(proxy.index))
+    }
+}
+
+/// Forgets servers that were removed once they have nothing to do.
+async fn drain(process: Arc<Process>, mut removed: Vec<ServerPlace>) {
+    while !removed.is_empty() && !process.is_stopping() {
+        rt::sleep(DRAINING).await;
+        removed.retain(|(proxy, place)| {
+            let removal = process.live.proxies[*proxy].remove_server(*place, rt::now());
+            !matches!(removal, Removal::Possible | Removal::Unknown)
+        });
+    }
+}
+
+/// Which servers come and go.
+fn moves(former: &Program, next: &Program) -> Moves {
+    let mut moves = Moves::default();
+    for (index, proxy) in next.proxies.enumerate() {
+        let Some(backend) = &proxy.backend else { continue };
+        let known = former.proxies.get(index).and_then(|proxy| proxy.backend.as_ref());
+        let places = known.map_or(0, |known| known.servers.places());
+        let is_gone = |place: &usize| {
+            known.is_some_and(|known| known.servers.is_present(*place)) && !backend.servers.is_present(*place)
+        };
+        moves.added.extend((places..backend.servers.places()).map(|place| (index, place)));
+        moves.removed.extend((0..places).filter(is_gone).map(|place| (index, place)));
+    }
+    moves
+}
+
+/// Has an older configuration know a server that came. False: there is no room.
+fn push(older: &Program, proxy: &Proxy, server: &Server) -> bool {
+    let backend = older.proxies.get(proxy.index).and_then(|proxy| proxy.backend.as_ref());
+    // A backend that the runtime API has added is the same one in all.
+    backend.is_none_or(|backend| match backend.servers.get(server.index) {
+        Some(known) => known.serial == server.serial,
+        None => backend.servers.push(|_| server.clone()) == Ok(server.index),
+    })
 }

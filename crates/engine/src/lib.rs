@@ -30,7 +30,7 @@ pub mod stream;
 pub mod stream_state;
 pub mod worker;
 
-pub use adoption::Refusal;
+pub use adoption::{Addresses, Refusal};
 pub use stream::script;
 
 use std::rc::Rc;
@@ -160,11 +160,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     sparing::start(&worker);
     let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
-        let (worker, place, accepting) = (Rc::clone(&worker), place.clone(), Rc::clone(&accepting));
-        rt::spawn(rt::Class::Normal, u64::MAX, async move {
-            listener::accept(worker, place, number).await;
-            drop(accepting);
-        });
+        start_accepting(&accepting, place.clone(), number);
     }
     drop(accepting);
     check::start(&worker);
@@ -174,6 +170,40 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     ocsp::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
+}
+
+fn start_accepting(accepting: &Rc<Accepting>, place: Listening, number: usize) {
+    let accepting = Rc::clone(accepting);
+    rt::spawn(rt::Class::Normal, u64::MAX, async move {
+        listener::accept(Rc::clone(&accepting.0), place, number).await;
+        drop(accepting);
+    });
+}
+
+/// Accepts at further addresses as well, which the newest configuration has. To be called once every worker has it.
+pub fn listen(shared: &Arc<Process>, sockets: Vec<Listening>) {
+    let Some(known) = shared.sockets() else { return };
+    known.add(&sockets);
+    let sockets: Arc<[Listening]> = sockets.into();
+    for worker in 0..shared.workers() {
+        let sockets = Arc::clone(&sockets);
+        let job = move |worker: &Rc<Worker>| {
+            worker.begin_accepting();
+            let accepting = Rc::new(Accepting(Rc::clone(worker)));
+            for place in sockets.iter().filter(|place| place.is_served_by(worker.id)) {
+                start_accepting(&accepting, place.clone(), worker.process.number_listener());
+            }
+        };
+        rt::post(worker as rt::WorkerId, Box::new(move || on_worker(job)));
+    }
+}
+
+/// Closes addresses, each named by its frontend and its place there. Who has connected by now is served.
+pub fn stop_listening(shared: &Arc<Process>, binds: &[(usize, usize)]) {
+    if let Some(known) = shared.sockets() {
+        binds.iter().for_each(|(frontend, bind)| known.close(*frontend, *bind));
+        wake_watchers(shared);
+    }
 }
 
 /// A worker that may accept connections still: until it is dropped, a soft stop has not ended.

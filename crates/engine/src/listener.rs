@@ -9,31 +9,17 @@ use std::time::Duration;
 
 use config::spec::LogLevel;
 use live::{Admission, Entry};
-use rt::net::{Address, Listener, ListeningSocket, OwnedSocket, is_exhaustion};
+use rt::net::{Address, Listener, OwnedSocket, is_exhaustion};
 
 use crate::frontends::Opening;
 use crate::service::activity::count;
 use crate::session;
-use crate::worker::Worker;
+pub use crate::sockets::Listening;
+use crate::worker::{Process, Worker};
 
-/// Where a listening socket belongs.
-#[derive(Clone)]
-pub struct Listening {
-    /// Index of the frontend.
-    pub frontend: usize,
-    /// Index of its `bind` line.
-    pub bind: usize,
-    /// The socket, open in the whole process.
-    pub socket: Arc<ListeningSocket>,
-    /// The workers that accept from it and serve what they accept; `None`: all of them.
-    pub workers: Option<Arc<[usize]>>,
-}
-
-impl Listening {
-    /// Whether a worker accepts from the socket.
-    pub fn is_served_by(&self, worker: usize) -> bool {
-        self.workers.as_ref().is_none_or(|workers| workers.contains(&worker))
-    }
+/// Whether connections are accepted from a socket.
+fn opening(place: &Listening, process: &Process) -> Opening {
+    if place.is_closed() { Opening::Shut } else { process.opening(place.frontend) }
 }
 
 /// Accepts until the process stops.
@@ -146,7 +132,7 @@ async fn rest(listener: &mut Listener) -> bool {
 /// The same while memory is scarce: the connections that are there come first. False also when the frontend stops.
 async fn wait_for_memory(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     listener.pause();
-    let goes_on = std::future::poll_fn(|cx| match worker.process.opening(place.frontend) {
+    let goes_on = std::future::poll_fn(|cx| match opening(place, &worker.process) {
         Opening::Shut => Poll::Ready(false),
         Opening::Open | Opening::Paused => rt::poll_memory(cx, rt::Stage::Connection).map(|()| true),
     });
@@ -194,7 +180,7 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
 /// Ready with true when a connection waits, with false when the process stops or the frontend.
 async fn acceptable(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     std::future::poll_fn(|cx| {
-        match (worker.process.opening(place.frontend), listener.is_paused()) {
+        match (opening(place, &worker.process), listener.is_paused()) {
             (Opening::Shut, _) => return Poll::Ready(false),
             (Opening::Paused, false) => listener.pause(),
             (Opening::Open, true) if listener.resume().is_err() => return Poll::Ready(false),
@@ -217,7 +203,7 @@ async fn enter<'a>(
     let mut paused = false;
     let mut timer = None;
     let entry = std::future::poll_fn(|cx| {
-        if worker.process.opening(place.frontend) == Opening::Shut {
+        if opening(place, &worker.process) == Opening::Shut {
             return Poll::Ready(None);
         }
         let entered = loop {

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ mod tracing;
 pub struct Process {
     /// The configuration that new connections are served by.
     pub(crate) newest: RwLock<Arc<Generation>>,
+    /// Those before it, as long as a session has them.
+    pub(crate) past: Mutex<Vec<Weak<Generation>>>,
     /// Workers that do not accept with it yet.
     pub(crate) adopting: AtomicUsize,
     /// Counts, queues, balancing.
@@ -101,6 +103,8 @@ pub struct Process {
     accepting: AtomicUsize,
     /// The listening sockets, for those who pause them or pass them on.
     sockets: OnceLock<Sockets>,
+    /// The number of the next listener that begins while the process serves.
+    next_listener: AtomicUsize,
     /// Whose turn it is where connections go to one worker after the other.
     turn: AtomicUsize,
     /// Streams that the process has had.
@@ -108,6 +112,9 @@ pub struct Process {
     /// Sessions that each worker has, or will have once it has read its mailbox.
     loads: Box<[Load]>,
 }
+
+/// Listeners of the start have smaller numbers.
+const FIRST_LATE_LISTENER: usize = 1 << 24;
 
 /// Jobs that may wait for helpers: more than that would wait for longer than a client does.
 const WAITING_FOR_HELPERS: usize = 256;
@@ -145,6 +152,7 @@ impl Process {
             outbox: Outbox::default(),
             exchange: crate::peering::Exchange::new(program, &live),
             newest: RwLock::new(Arc::new(generation)),
+            past: Mutex::default(),
             adopting: AtomicUsize::new(0),
             counters,
             live,
@@ -164,6 +172,7 @@ impl Process {
             frontends,
             accepting: AtomicUsize::new(workers),
             sockets: OnceLock::new(),
+            next_listener: AtomicUsize::new(FIRST_LATE_LISTENER),
             turn: AtomicUsize::new(0),
             streams: Streams::default(),
             loads: (0..workers).map(|_| Load::default()).collect(),
@@ -228,6 +237,11 @@ impl Process {
     /// Whether accepting has ended, and no session is left. A worker that stops accepting has counted all that it accepted.
     pub fn is_drained(&self) -> bool {
         self.accepting.load(Ordering::Acquire) == 0 && self.sessions() == 0
+    }
+
+    /// A number that no listener has had.
+    pub(crate) fn number_listener(&self) -> usize {
+        self.next_listener.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The number of a stream that begins: how many the process had before it.

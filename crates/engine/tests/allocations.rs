@@ -66,7 +66,8 @@ impl Engine {
         let shared = Arc::new(Process::new(generation, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
-            let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None }]);
+            let listening: Arc<[Listening]> =
+                Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None, closed: Arc::default() }]);
             let tell = Mutex::new(tell);
             let main: rt::Main = Arc::new(move |_| {
                 tell.lock().unwrap().send(rt::handle()).unwrap();

@@ -21,12 +21,11 @@ USAGE
     weir -h | --help                        prints this page
     weir load | origin | bench [OPTIONS]    a load generator, a test origin server, a benchmark that compares proxies;
                                             each has a --help
-<<<<<<< HEAD
+    weir reload [-S ADDRESS]                asks a master for a reload and prints what it answers
+    weir diff OLD NEW                       tells what a reload from one configuration to another would change
     weir completions bash|zsh|fish          prints a completion script for that shell
     weir manual                             prints this page in the format of man(1)
-=======
     weir top [SOCKET]                       shows what a running process does, Weir or HAProxy; see weir top --help
->>>>>>> 58aaaf9a (weir top: what a running process does, Weir or HAProxy, in a terminal)
 
     Flags come in any order, each as a word of its own. The command line takes precedence over the configuration.
 ";

@@ -89,7 +89,7 @@ impl Life {
 
 /// Does what the master wants. When the master has gone, so does the process.
 async fn follow(master: Master, shared: Arc<Process>, quiet: bool) {
-    if master.obey().await {
+    if master.obey(&shared).await {
         leave(&shared, quiet);
     }
 }

@@ -98,6 +98,33 @@ pub fn open(
     Err(told.map(|(one, error)| sentence(one, place(one, spec), sources, error)).collect())
 }
 
+/// Opens addresses that come while the process serves, each named by its frontend and its place there.
+///
+/// # Errors
+/// Which one cannot be bound, and why; what was opened is closed again.
+pub fn open_more(program: &Program, places: &[(usize, usize)], reuse_port: bool) -> Result<Vec<Listening>, String> {
+    let mut opened = Vec::new();
+    for one in wanted(program, reuse_port) {
+        let Owner::Proxy(proxy) = one.owner else { continue };
+        let (frontend, bind) = (proxy.index, one.index);
+        if !places.contains(&(frontend, bind)) {
+            continue;
+        }
+        let bound = sockets(one.bind, one.around, &mut Inherited::default()).map_err(|error| {
+            format!("address {} of proxy {} cannot be bound: {}", one.bind.text, proxy.name, reason(&error))
+        })?;
+        let shares = shares(one.bind, bound.len(), program.global.nbthread);
+        opened.extend(bound.into_iter().zip(shares).map(|(socket, workers)| Listening {
+            frontend,
+            bind,
+            socket,
+            workers,
+            closed: Arc::default(),
+        }));
+    }
+    Ok(opened)
+}
+
 /// Every address of a program.
 fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
@@ -155,7 +182,13 @@ fn attempt(
                 for (socket, workers) in sockets.into_iter().zip(shares) {
                     match one.owner {
                         Owner::Proxy(proxy) => {
-                            opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket, workers });
+                            opened.proxies.push(Listening {
+                                frontend: proxy.index,
+                                bind: one.index,
+                                socket,
+                                workers,
+                                closed: Arc::default(),
+                            });
                         }
                         Owner::Runtime => opened.runtime.push(Opened { index: one.index, socket }),
                         Owner::Relay(relay, _) => {

@@ -17,7 +17,7 @@ use config::document::Sources;
 use config::environment::Environment;
 use config::keyword::SpecOptions;
 use config::load::in_order;
-use config::spec::Spec;
+use config::spec::{Confinement, ProcessorsSpec, Spec};
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use control::saved_state::SavedServer;
 use engine::service::registry::Services;
@@ -25,6 +25,7 @@ use live::Live;
 use live::counters::Kept;
 use lua::Scripts;
 use policy::SystemLimits;
+use policy::compile::succession::{Successor, succeed};
 use policy::processors::Plan;
 use policy::program::Program;
 use std::collections::BTreeMap;
@@ -53,6 +54,49 @@ pub struct Prepared {
     pub services: Services,
     /// The scripts.
     pub scripts: Scripts,
+    /// What a later configuration has to have in common with this one.
+    pub start: Start,
+}
+
+/// What a process was started with and keeps to its end.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// How many threads, and where they run, as it was written.
+    threads: (Option<u32>, ProcessorsSpec),
+    /// The same, as it was settled.
+    settled: (Option<u32>, ProcessorsSpec),
+    /// What the machine allows.
+    limits: SystemLimits,
+    /// What was given up.
+    rights: Rights,
+}
+
+/// A configuration that may follow the one that is served.
+pub struct Renewed {
+    /// What is served then.
+    pub program: Program,
+    /// What was written.
+    pub spec: Spec,
+    /// What becomes different, in words.
+    pub changes: Vec<String>,
+    /// What there is to say about it.
+    pub found: Vec<Diagnostic>,
+    /// The text of it.
+    pub sources: Sources,
+}
+
+/// Why there is no such configuration.
+pub enum NotRenewed {
+    /// It cannot be served at all; why has been said.
+    Refused,
+    /// It needs a new process; why.
+    Classic(String),
+}
+
+impl From<Refused> for NotRenewed {
+    fn from(_: Refused) -> Self {
+        Self::Refused
+    }
 }
 
 /// `-C`.
@@ -127,6 +171,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
+    let written_threads = threads_of(&spec);
     let threads = processors::settle(&mut spec.global, messages);
     let scripts = scripts::load(&spec, &mut resolver.services, &mut found);
     let rights = rights::look_up(&spec.global.rights, &mut found);
@@ -141,7 +186,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     }
     let saved = SavedStates::read(&spec);
     resolver.last_addresses = saved.addresses();
-    let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
+    let limits = limits(&spec, settings);
+    let program = policy::compile(&spec, &mut resolver, &limits, &mut found);
     messages.report(&in_order(found, &sources), &sources);
     conclude(messages)?;
     let threads = threads?;
@@ -157,7 +203,92 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         return Err(Refused);
     }
     let services = resolver.services;
-    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts })
+    let start = Start { threads: written_threads, settled: threads_of(&spec), limits, rights: rights.clone() };
+    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts, start })
+}
+
+fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
+    (spec.global.nbthread, spec.global.processors.clone())
+}
+
+/// Reads and compiles a configuration that is to follow the one that this process serves. What is wrong with it is said;
+/// what else there is to say comes with it.
+///
+/// # Errors
+/// See [`NotRenewed`].
+pub fn renew(
+    settings: &Settings,
+    (start, written, former): (&Start, &Spec, &Program),
+    messages: &mut Messages,
+) -> Result<Renewed, NotRenewed> {
+    let files = files::read(&settings.files).map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
+        Refused
+    })?;
+    let loaded = read(&files, settings, messages);
+    conclude(messages)?;
+    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
+    if let Some(what) = start.differs(written, &spec) {
+        return Err(NotRenewed::Classic(what));
+    }
+    let mut resolver = resolver(&sources, &environment, settings);
+    apply(&mut spec, settings);
+    (spec.global.nbthread, spec.global.processors) = start.settled.clone();
+    let rights = rights::look_up(&spec.global.rights, &mut found);
+    if settings.ignore_unresolved {
+        disable_unresolved(&mut spec, &mut resolver);
+    }
+    let mut limits = start.limits;
+    if former.global.maxconn_is_automatic && spec.global.maxconn.is_none() {
+        limits.maxconn = Some(former.global.maxconn);
+    }
+    let program = policy::compile(&spec, &mut resolver, &limits, &mut found);
+    if found.iter().any(Diagnostic::is_alert) {
+        messages.report(&in_order(std::mem::take(&mut found), &sources), &sources);
+    }
+    conclude(messages)?;
+    let program = program.ok_or(NotRenewed::Refused)?;
+    if rights != start.rights {
+        return Err(NotRenewed::Classic("what the process gives up is different".to_owned()));
+    }
+    if program.acme.folder.is_some() || !program.acme.sections.is_empty() {
+        return Err(NotRenewed::Classic("certificates are obtained with ACME".to_owned()));
+    }
+    let succeeded = succeed(former, (spec, program), &mut resolver, &limits);
+    let Successor { program, spec, changes } = succeeded.map_err(NotRenewed::Classic)?;
+    Ok(Renewed { program, spec, changes, found: in_order(found, &sources), sources })
+}
+
+impl Start {
+    /// What keeps a configuration from following the one of this process, apart from what its program shows.
+    fn differs(&self, former: &Spec, next: &Spec) -> Option<String> {
+        let (own, new) = (&former.global, &next.global);
+        let rows = [
+            (!own.lifetime.reload_in_place, "'reload in-place' is not in the configuration that is served"),
+            (!new.lifetime.reload_in_place, "'reload in-place' is not in the new configuration"),
+            (self.gives_up(), "the process has dropped the privileges to read files and to open sockets"),
+            (
+                !own.lua.scripts.is_empty() || !new.lua.scripts.is_empty(),
+                "scripts are loaded at the start of a process",
+            ),
+            (own.fd_hard_limit != new.fd_hard_limit, "'fd-hard-limit' is different"),
+            (self.threads != threads_of(next), "the threads are different"),
+            (own.machine != new.machine, "how the threads use the machine is different"),
+            (own.localpeer != new.localpeer, "'localpeer' is different"),
+            (own.node != new.node || own.description != new.description, "'node' or 'description' is different"),
+        ];
+        rows.into_iter().find(|(differs, _)| *differs).map(|(_, why)| why.to_owned())
+    }
+
+    /// Whether the process cannot do what it could when it was started.
+    fn gives_up(&self) -> bool {
+        let rights = &self.rights;
+        rights.chroot.is_some()
+            || rights.user.is_some()
+            || rights.group.is_some()
+            || !rights.kept.is_empty()
+            || rights.confine == Confinement::Strict
+    }
 }
 
 /// What the command line changes in what was written.

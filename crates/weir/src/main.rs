@@ -5,11 +5,13 @@ mod arguments;
 mod background;
 mod demo;
 mod detected;
+mod diff;
 mod dump;
 mod files;
 mod help;
 mod host;
 mod identity;
+mod in_place;
 mod kept_counts;
 mod libraries;
 mod life;
@@ -22,6 +24,7 @@ mod platform;
 mod predecessors;
 mod process;
 mod processors;
+mod reload;
 mod report;
 mod resolve;
 mod rights;
@@ -61,6 +64,11 @@ fn main() -> ExitCode {
     }
     if let Some(code) = shell::run(&words) {
         return code;
+    }
+    match words.split_first() {
+        Some((first, rest)) if first == "reload" => return reload::run(rest),
+        Some((first, rest)) if first == "diff" => return diff::run(rest),
+        _ => {}
     }
     rt::signal::discard_inherited();
     match arguments::parse(&words) {

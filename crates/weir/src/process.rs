@@ -2,6 +2,7 @@
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
 use crate::arguments::{Farewell, Settings, WorkerSeat};
+use crate::in_place::Renewal;
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared};
 use crate::machine::{self, Machine};
@@ -83,7 +84,7 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
 fn launch(
     settings: &Settings,
     prepared: Prepared,
-    master: Option<Master>,
+    mut master: Option<Master>,
     messages: &mut Messages,
 ) -> Result<ExitCode, Refused> {
     raise_descriptors(&prepared.program.global, messages)?;
@@ -103,6 +104,7 @@ fn launch(
         counts,
         services,
         scripts,
+        start,
     } = prepared;
     let folder = acme::prepare(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
@@ -110,6 +112,9 @@ fn launch(
     if is_daemon {
         // Its standard output and error are nowhere; a duplicate would keep those of the command open.
         program.event_descriptors = Box::default();
+    }
+    if let Some(master) = master.as_mut().filter(|_| spec.global.lifetime.reload_in_place) {
+        master.renew_with(Renewal { settings: settings.clone(), start, is_daemon });
     }
     // The master of a worker has gone to the background already, and its number is the service's.
     let background = is_daemon && master.is_none();

@@ -158,7 +158,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
 /// Tells the process its sockets, which a successor may ask for.
 fn know_sockets(shared: &Process, sockets: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) {
     shared.know_sockets(Sockets::of(
-        sockets.iter().map(|one| (one.frontend, &one.socket)),
+        sockets.iter(),
         runtime.iter().map(|one| &one.socket),
         peers.iter().map(|one| &one.socket),
     ));

@@ -1,15 +1,23 @@
 //! A worker's side of the channel to its master: says that it serves, takes connections to its runtime API, leaves when
 //! the master has gone. Must never wait for the master.
 
-use crate::master::link::{CONNECTION, FromWorker};
+use crate::in_place::Renewal;
+use crate::master::link::{CONNECTION, FromWorker, RELOAD};
 use crate::version;
+use engine::worker::Process;
 use rt::net::{Channel, OwnedSocket, send_descriptors};
+use rt::{Class, NO_TAG};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The master, as its worker sees it.
 #[derive(Debug)]
-pub struct Master(OwnedFd);
+pub struct Master {
+    channel: OwnedFd,
+    /// How the process reads its configuration again; none where it does not.
+    renewal: Option<Arc<Renewal>>,
+}
 
 impl Master {
     /// Takes over the end of the channel that the process was started with.
@@ -17,7 +25,7 @@ impl Master {
     /// # Errors
     /// The kernel's.
     pub fn inherit(channel: i32) -> io::Result<Self> {
-        rt::process::take_inherited(channel).map(Self)
+        rt::process::take_inherited(channel).map(|channel| Self { channel, renewal: None })
     }
 
     /// Standard error, and the master's ear.
@@ -25,18 +33,33 @@ impl Master {
     /// # Errors
     /// The kernel's: descriptors are exhausted.
     pub fn voice(&self) -> io::Result<Box<dyn Write>> {
-        Ok(Box::new(Voice(self.0.try_clone()?)))
+        Ok(Box::new(Voice(self.channel.try_clone()?)))
+    }
+
+    /// Has the process go over to another configuration where the master asks for it.
+    pub fn renew_with(&mut self, renewal: Renewal) {
+        self.renewal = Some(Arc::new(renewal));
     }
 
     /// Tells that the process serves, then does what the master wants, until the master has gone. Nothing is done, and
     /// false returned, where the channel cannot be used.
-    pub async fn obey(self) -> bool {
-        let Ok(mut channel) = Channel::adopt(self.0) else { return false };
+    pub async fn obey(self, process: &Arc<Process>) -> bool {
+        let Ok(mut channel) = Channel::adopt(self.channel) else { return false };
+        if self.renewal.is_some() {
+            let _ = channel.send(&FromWorker::Reloads.encode(), &[]);
+        }
         let _ = channel.send(&FromWorker::Serves(version::of_runtime()).encode(), &[]);
         let mut place = [0; 64];
         let mut descriptors = Vec::new();
         while let Ok(1..) = channel.receive(&mut place, &mut descriptors).await {
             let connection = descriptors.drain(..).next();
+            if place.first() == RELOAD.first()
+                && let Some(renewal) = &self.renewal
+                && let Ok(answers) = channel.duplicate()
+            {
+                let reload = reload(Arc::clone(renewal), Arc::clone(process), answers);
+                rt::spawn(Class::Normal, NO_TAG, reload);
+            }
             if place.first() == CONNECTION.first()
                 && let Some(socket) = connection.and_then(|fd| OwnedSocket::try_from(fd).ok())
             {
@@ -45,6 +68,16 @@ impl Master {
         }
         true
     }
+}
+
+/// Goes over to the configuration as the files have it now, and tells the master how that went. The master asks for one
+/// at a time.
+async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd) {
+    let verdict = match answers.try_clone() {
+        Ok(voice) => renewal.run(&process, Box::new(Voice(voice))).await,
+        Err(_) => FromWorker::Classic("descriptors are exhausted".to_owned()),
+    };
+    let _ = send_descriptors(&answers, &verdict.encode(), &[]);
 }
 
 /// What is said on standard error while the process starts, for `show startup-logs`.

@@ -21,4 +21,6 @@ pub struct LifetimeSpec {
     pub no_exit_on_failure: bool,
     /// `mworker-max-reloads`; default 50.
     pub max_reloads: Option<u32>,
+    /// `reload in-place`, a keyword of Weir's own: a worker goes over to a new configuration where that is possible.
+    pub reload_in_place: bool,
 }

@@ -214,7 +214,7 @@ fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
         B => proxy.backend.as_ref().filter(|_| place == 0).map(|_| Some(Kind::Backend)),
         L => {
             let front = proxy.frontend.as_ref().filter(|front| front.reception.socket_stats)?;
-            front.binds.get(place).map(|bind| Some(Kind::Listener(bind)))
+            front.binds.get(place).map(|bind| (!bind.is_removed).then_some(Kind::Listener(bind)))
         }
         _ => {
             let servers = &proxy.backend.as_ref()?.servers;

@@ -101,7 +101,8 @@ pub(crate) fn kinds(proxy: &Proxy, wanted: u8) -> impl Iterator<Item = Kind<'_>>
     let back = proxy.backend.as_ref();
     let binds = front.filter(|front| wanted & L != 0 && front.reception.socket_stats);
     let frontend = front.filter(|_| wanted & F != 0).map(|_| Kind::Frontend);
-    let listeners = binds.into_iter().flat_map(|front| front.binds.iter().map(Kind::Listener));
+    let open = binds.into_iter().flat_map(|front| &front.binds).filter(|bind| !bind.is_removed);
+    let listeners = open.map(Kind::Listener);
     let servers = back.filter(|_| wanted & S != 0).into_iter().flat_map(|back| back.servers.iter().map(Kind::Server));
     let backend = back.filter(|_| wanted & B != 0).map(|_| Kind::Backend);
     let shown = !proxy.disabled;

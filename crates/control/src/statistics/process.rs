@@ -115,7 +115,11 @@ impl<'a> ProcessInfo<'a> {
     /// `here`: tasks and bytes of buffers, by worker ([`look`]). `fractions`: rates and times have theirs.
     pub(crate) fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.process;
-        let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|one| one.binds.len());
+        let binds = program
+            .proxies
+            .iter()
+            .filter_map(|proxy| proxy.frontend.as_ref())
+            .map(|one| one.binds.iter().filter(|bind| !bind.is_removed).count());
         Self {
             host: &shared.host,
             global: &program.global,

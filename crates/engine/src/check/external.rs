@@ -223,7 +223,7 @@ fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &Ex
 
 /// Address and port of the first listener that has an address; a path has no port, and a backend has neither.
 fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
-    let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
+    let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
     let mut places = binds.filter_map(|bind| match &bind.address {
         BindAddress::Inet(address) => Some((address.ip().to_string(), Some(address.port().to_string()))),
         BindAddress::Unix(path) => Some((path.display().to_string(), None)),

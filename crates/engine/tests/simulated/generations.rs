@@ -172,13 +172,11 @@ fn what_needs_a_new_process_is_refused() {
     named("old").workers(&[2]).seeds(0..1).run(|world| async move {
         serve_rules(&world);
         let rows = [
-            (more("new", " server s2 10.0.1.2:80"), "the number of servers of proxy l"),
-            (more("new", " maxconn 7"), "binds of proxy l"),
+            (more("new", " maxconn 7"), "maxconn of proxy l"),
             (more("new", " option nolinger"), "options of proxy l"),
-            (more("new", " default-server weight 7"), "weight of server s1 of proxy l"),
-            (more("new", " default-server send-proxy"), "connecting of server s1 of proxy l"),
-            (more("new", " bind 10.0.0.1:81"), "binds of proxy l"),
-            (more("new", " log-format %ci"), "log_lines of proxy l"),
+            (more("new", " balance static-rr\n default-server weight 7"), "balance of proxy l"),
+            (more("new", " bind 10.0.0.1:81 maxconn 3"), "maxconn of address 10.0.0.1:81 of proxy l"),
+            (more("new", " log-format %ci"), "log lines of proxy l"),
             (more("new", " stick-table type ip size 1"), "tables of the configuration"),
             (more("new", "backend b"), "the number of proxies"),
             (named("new").global("tune.bufsize 20000"), "bufsize of the process"),
@@ -205,7 +203,7 @@ fn the_same_text_with_another_meaning_is_another_part() {
         listen(&format!("{acls}\n acl known path /known\n {format}\n server s1 10.0.1.1:80"))
     };
     with("").workers(&[1]).seeds(0..1).run(move |world| async move {
-        let differs = Refusal::Differs("log_lines of proxy l".to_owned());
+        let differs = Refusal::Differs("log lines of proxy l".to_owned());
         assert_eq!(world.adopt(&with(" acl known path /other")), Err(differs));
         assert_eq!(world.adopt(&with("")), Ok(()));
     });

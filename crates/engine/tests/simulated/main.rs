@@ -49,6 +49,7 @@ mod queueing;
 mod rates;
 mod recording;
 mod records;
+mod reloads;
 mod resolving;
 mod retries;
 mod retry_on;

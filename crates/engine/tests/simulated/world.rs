@@ -17,13 +17,14 @@ use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
-use engine::Refusal;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::service::registry::{Factory, Services};
 use engine::session::Session;
+use engine::sockets::Sockets;
 use engine::worker::{Process, SharedStreamState};
+use engine::{Addresses, Refusal};
 use live::Live;
 use live::table::Cursor;
 use policy::program::{BindAddress, Program};
@@ -36,6 +37,10 @@ pub const WEIR: &str = "10.0.0.1:80";
 /// Servers.
 pub const S1: &str = "10.0.1.1:80";
 pub const S2: &str = "10.0.1.2:80";
+
+/// The machine that configurations are compiled for.
+const LIMITS: policy::SystemLimits =
+    policy::SystemLimits { descriptors: 100_000, processors: 1, maxconn: None, memory: None };
 /// The log server.
 const LOG: &str = "10.0.0.9:514";
 
@@ -107,6 +112,12 @@ pub fn config(sections: &str) -> Worlds {
         records: false,
         file: String::new(),
     }
+}
+
+/// How many proxies and servers a program has, or has had.
+fn places(program: &Program) -> (usize, usize) {
+    let servers = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
+    (program.proxies.places(), servers.map(|backend| backend.servers.places()).sum())
 }
 
 impl Worlds {
@@ -203,11 +214,17 @@ impl Worlds {
     pub fn run<F: Future<Output = ()> + 'static>(self, script: impl Fn(World) -> F) {
         let seeds = asked("SIMULATED_SEED").map_or(more(self.seeds.clone()), |seed| seed..seed + 1);
         let workers = asked("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
-        let (program, written) = self.program();
-        let program = Arc::new(program);
+        let (program, mut written) = self.program();
+        let mut program = Arc::new(program);
+        let first = places(&program);
         for &workers in &workers {
             for seed in seeds.clone() {
                 let _told = Told { seed, workers };
+                // What a world before has added is in its program.
+                if places(&program) != first {
+                    let fresh = self.program();
+                    (program, written) = (Arc::new(fresh.0), fresh.1);
+                }
                 self.run_one((&program, &written), seed, workers, &script);
             }
         }
@@ -221,8 +238,7 @@ impl Worlds {
         let options = LoadOptions { spec, ..LoadOptions::default() };
         let loaded = config::load(&[file], Environment::new(), &options);
         let mut found = loaded.diagnostics.clone();
-        let limits = policy::SystemLimits { descriptors: 100_000, ..policy::SystemLimits::default() };
-        let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &limits, &mut found);
+        let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &LIMITS, &mut found);
         let bad: Vec<String> = found
             .iter()
             .filter(|diagnostic| diagnostic.is_alert())
@@ -267,7 +283,9 @@ impl Worlds {
             shared.services = self.services();
             shared.generation().know_specification(written.clone());
             let shared = Arc::new(shared);
-            (shared, (open(program), open_runtime(program), open_peers(program)))
+            let sockets: Arc<[Listening]> = open(program, None).into();
+            shared.know_sockets(Sockets::of(sockets.iter(), [].iter(), [].iter()));
+            (shared, (sockets, open_runtime(program), open_peers(program)))
         });
         let (sockets, runtime, peers) = sockets;
         let (runtime, peers) = (Mutex::new(runtime), Mutex::new(peers));
@@ -314,21 +332,29 @@ fn resume(program: &Program, live: &Live, states: &str) {
     }
 }
 
-fn open(program: &Program) -> Arc<[Listening]> {
+/// Opens the addresses of a program: these, or all.
+fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<Listening> {
     let mut sockets = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            if matches!(bind.address, BindAddress::Reverse { .. }) {
+            let is_meant = places.is_none_or(|places| places.contains(&(proxy.index, bind.index)));
+            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. }) {
                 continue;
             }
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
             let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
             let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());
             let workers = bind.listening.threads.as_deref().map(Arc::from);
-            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket, workers });
+            sockets.push(Listening {
+                frontend: proxy.index,
+                bind: bind.index,
+                socket,
+                workers,
+                closed: Arc::default(),
+            });
         }
     }
-    sockets.into()
+    sockets
 }
 
 fn open_runtime(program: &Program) -> Vec<Opened> {
@@ -417,9 +443,20 @@ impl World {
     /// Has new connections served by the sections of `next` from the next turn of each worker on.
     pub fn adopt(&self, next: &Worlds) -> Result<(), Refusal> {
         let (program, written) = next.program();
-        let next = Generation::following(Arc::new(program), &self.shared.generation());
-        next.know_specification(written);
-        self.shared.adopt(next)
+        let before = self.shared.generation();
+        let mut resolver = NoNames(next.services());
+        let succeeded =
+            policy::compile::succession::succeed(&before.program, (written, program), &mut resolver, &LIMITS);
+        let succeeded = succeeded.map_err(Refusal::Differs)?;
+        let addresses = Addresses::between(&before.program, &succeeded.program);
+        let opened = open(&succeeded.program, Some(&addresses.came));
+        let next = Generation::following(Arc::new(succeeded.program), &before);
+        next.know_specification(succeeded.spec);
+        drop(before);
+        self.shared.adopt(next)?;
+        engine::listen(&self.shared, opened);
+        engine::stop_listening(&self.shared, &addresses.went);
+        Ok(())
     }
 
     /// The process's connections from clients.

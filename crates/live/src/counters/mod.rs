@@ -208,7 +208,7 @@ pub struct ProxyCounters {
     /// As a backend.
     pub back: ObjectCounters,
     /// Its listening addresses.
-    pub binds: Box<[ObjectCounters]>,
+    pub binds: AppendOnlyVec<ObjectCounters>,
     /// Its connections of HTTP/2 with clients.
     pub front_http2: Http2Counters,
     /// The same with servers.
@@ -367,6 +367,14 @@ impl Counters {
             }
             added
         })
+    }
+
+    /// One more listening address of a proxy, likewise.
+    pub fn add_bind(&self, proxy: usize, index: usize) -> bool {
+        let add = |worker: &WorkerCounters| {
+            worker.proxies.get(proxy).map(|proxy| proxy.binds.push(|_| ObjectCounters::default())) == Some(Ok(index))
+        };
+        self.workers.iter().all(|worker| add(worker))
     }
 
     /// One thing's counters, one of each worker.

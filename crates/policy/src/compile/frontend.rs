@@ -271,6 +271,7 @@ impl Compiler<'_> {
             _ => self.listening_address(bind, line.owner.1)?,
         };
         Some(Bind {
+            is_removed: false,
             index: place,
             address,
             text: bind.text.as_str().into(),

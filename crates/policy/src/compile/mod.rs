@@ -31,6 +31,7 @@ mod script_maps;
 mod spoe;
 mod stats_page;
 mod stick;
+pub mod succession;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -208,8 +209,7 @@ pub fn compile(
     let userlists = compiler.userlists(spec);
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     note_slow_lists(&compiler.shared, &userlists, &mut proxies);
-    let profiles = compiler.profiles(spec);
-    let runtime = compiler.runtime(&spec.global, global.nbthread);
+    let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;

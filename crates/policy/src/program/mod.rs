@@ -64,6 +64,7 @@ pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
+pub use shape::Difference;
 pub use spoe::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigger};
 pub use stats_page::StatsPage;
 pub use tracking::Tracking;

@@ -207,6 +207,8 @@ impl Frontend {
 pub struct Bind {
     /// Its number in the frontend, from 0.
     pub index: usize,
+    /// It keeps the place of an address that is listened at no more: nothing new comes in there.
+    pub is_removed: bool,
     /// The address.
     pub address: BindAddress,
     /// The address as written.

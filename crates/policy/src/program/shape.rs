@@ -1,99 +1,222 @@
-//! What two configurations must have in common for one to follow the other in a running process: all that sockets, live
-//! state, idle connections and the senders of logs were made of. Must never change either.
+//! In what two configurations differ, and whether one can follow the other in a running process: all that sockets, live
+//! state, idle connections and the senders of logs were made of has to stay. Must never change either.
 
-use super::{Backend, Frontend, Global, Program, Proxy, Server};
+use super::{Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server};
+use crate::rule::ServerChoice;
+use live::persistence::PersistencePlan;
 
-/// The name of the first field of those that are kept in which two values differ. Every field of the type is either kept
-/// or free, so that the compiler asks where a new one belongs.
-macro_rules! difference {
-    ($kind:ident, $own:expr, $next:expr, kept: [$($kept:ident),*], free: [$($free:ident),*]) => {{
-        let $kind { $($kept,)* $($free: _,)* } = $own;
-        let same = [$((stringify!($kept), *$kept == $next.$kept)),*];
-        same.into_iter().find(|(_, same)| !same).map(|(field, _)| field)
+/// A part that is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is, in words.
+    pub what: String,
+    /// Something in the process was made of it, which needs a new process.
+    pub is_kept: bool,
+}
+
+/// A field that is different, and whether it has to stay.
+type Field = (&'static str, bool);
+
+/// The fields in which two values differ. Every field of the type is kept, free, or looked at apart, so that the compiler
+/// asks where a new one belongs.
+macro_rules! fields {
+    ($kind:ident, $own:expr, $next:expr, kept: [$($kept:ident),*], free: [$($free:ident),*], apart: [$($apart:ident),*]) => {{
+        let $kind { $($kept,)* $($free,)* $($apart: _,)* } = $own;
+        let kept = [$((stringify!($kept), *$kept == $next.$kept)),*].map(|(field, same)| (field, true, same));
+        let free = [$((stringify!($free), *$free == $next.$free)),*].map(|(field, same)| (field, false, same));
+        let different = kept.into_iter().chain(free).filter(|(_, _, same)| !same);
+        different.map(|(field, is_kept, _)| (field, is_kept)).collect::<Vec<Field>>()
     }};
+}
+
+/// Puts fields into words.
+fn of(fields: Vec<Field>, whose: &str, found: &mut Vec<Difference>) {
+    let told = fields.into_iter().map(|(field, is_kept)| {
+        let what = format!("{} of {whose}", field.replace('_', " "));
+        Difference { what, is_kept }
+    });
+    found.extend(told);
+}
+
+fn kept(what: String) -> Difference {
+    Difference { what, is_kept: true }
+}
+
+fn free(what: String) -> Difference {
+    Difference { what, is_kept: false }
 }
 
 impl Program {
     /// What keeps `next` from taking this program's place in a running process: something that live state was made of is
     /// different, in words. `None`: it can. Rules, conditions, error pages, timeouts, filters, the scripts of checks,
-    /// user lists, keys and patterns may be others. Parts are compared by what they mean: the same text is something else
-    /// where its names lead elsewhere.
+    /// user lists, keys and patterns may be others, and servers may come behind those that are there, or be struck off.
     pub fn obstacle(&self, next: &Self) -> Option<String> {
-        let field = difference!(Program, self, next,
-            kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
-                   event_descriptors, tables, spare_logs],
-            free: [traces, global, proxies, servers, acme, ocsp, http_client, userlists, names, files, lists, keys, registry, script_maps, wanted,
-                   tls]);
-        // Rows are the program's own; services are the process's, by number.
-        let services = || (self.registry.services != next.registry.services).then_some("services");
-        field
-            .or_else(services)
-            .map(|field| format!("{field} of the configuration"))
-            .or_else(|| self.obstacle_of_proxies(next))
-            .or_else(|| Some(format!("{} of the process", global(&self.global, &next.global)?)))
+        self.differences(next).into_iter().find(|found| found.is_kept).map(|found| found.what)
     }
 
-    fn obstacle_of_proxies(&self, next: &Self) -> Option<String> {
+    /// In what `next` differs. Parts are compared by what they mean: the same text is something else where its names lead
+    /// elsewhere.
+    pub fn differences(&self, next: &Self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let fields = fields!(Program, self, next,
+            kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
+                   event_descriptors, tables, spare_logs],
+            free: [traces, acme, ocsp, http_client, userlists, lists, keys],
+            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls]);
+        of(fields, "the configuration", &mut found);
+        // Rows are the program's own; services are the process's, by number.
+        if self.registry.services != next.registry.services {
+            found.push(kept("services of the configuration".to_owned()));
+        }
+        self.proxies_differ(next, &mut found);
+        of(global(&self.global, &next.global), "the process", &mut found);
+        found
+    }
+
+    fn proxies_differ(&self, next: &Self, found: &mut Vec<Difference>) {
         let grown = self.proxies.places() != self.proxies.len();
         if grown || self.proxies.places() != next.proxies.places() {
-            return Some("the number of proxies".to_owned());
+            found.push(kept("the number of proxies".to_owned()));
+            return;
         }
-        let mut pairs = self.proxies.iter().zip(&next.proxies);
-        pairs.find_map(|(own, next)| Some(format!("{} of proxy {}", proxy(own, next)?, own.name)))
+        self.proxies.iter().zip(&next.proxies).for_each(|(own, next)| proxy(own, next, found));
     }
 }
 
-fn global(own: &Global, next: &Global) -> Option<&'static str> {
-    difference!(Global, own, next,
-        kept: [maxconn, maxconn_is_automatic, rates, maxpipes, descriptors, strict_limits, nbthread, bufsize, logurilen,
+fn global(own: &Global, next: &Global) -> Vec<Field> {
+    fields!(Global, own, next,
+        kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize, logurilen,
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
                datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks, logs,
                log_tag, log_send_hostname, measure_tasks, anonymous_key],
-        free: [compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams, glitches, tokens, max_rules_at_once, evaluation_time, multi_queue,
-               pool_low_descriptors, pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks,
-               checks_are_proxied, grace, close_spread, node])
+        free: [descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
+               glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
+               pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
+               close_spread, node],
+        apart: [])
 }
 
-fn proxy(own: &Proxy, next: &Proxy) -> Option<String> {
-    let field = difference!(Proxy, own, next,
+fn proxy(own: &Proxy, next: &Proxy, found: &mut Vec<Difference>) {
+    let whose = format!("proxy {}", own.name);
+    let fields = fields!(Proxy, own, next,
         kept: [index, name, id, guid, kind, mode, disabled, unpublished, options, logs, log_lines, log_tag],
-        free: [description, id_is_written, frontend, backend, fixed, rules, filters, compression, slow_userlists, timeouts, close_mode, http,
-               monitor_uri, monitor_fail, stats, errors, mail]);
-    let field = field.or_else(|| match (&own.frontend, &next.frontend) {
-        (Some(own), Some(next)) => frontend(own, next),
-        (own, next) => (own.is_some() != next.is_some()).then_some("side of clients"),
-    });
-    field.map(str::to_owned).or_else(|| match (&own.backend, &next.backend) {
-        (Some(own), Some(next)) => backend(own, next),
-        (own, next) => (own.is_some() != next.is_some()).then(|| "side of servers".to_owned()),
-    })
-}
-
-fn frontend(own: &Frontend, next: &Frontend) -> Option<&'static str> {
-    difference!(Frontend, own, next,
-        kept: [binds, maxconn, limits, backlog, proxy, reception],
-        free: [switching, target, at_once, force_switching, captures, unique_id])
-}
-
-fn backend(own: &Backend, next: &Backend) -> Option<String> {
-    let field = difference!(Backend, own, next,
-        kept: [balance, hash, recogniser, log_key, persistence, allbackups, limits, fullconn],
-        free: [servers, hash_key, choice, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id]);
-    let grown = own.servers.places() != own.servers.len();
-    if grown || own.servers.places() != next.servers.places() {
-        return Some("the number of servers".to_owned());
+        free: [description, rules, filters, compression, timeouts, close_mode, http, monitor_uri, monitor_fail, stats,
+               errors, mail],
+        apart: [id_is_written, frontend, backend, fixed, slow_userlists]);
+    of(fields, &whose, found);
+    match (&own.frontend, &next.frontend) {
+        (Some(own), Some(next)) => frontend(own, next, &whose, found),
+        (None, None) => {}
+        _ => found.push(kept(format!("side of clients of {whose}"))),
     }
-    let mut pairs = own.servers.iter().zip(&next.servers);
-    field
-        .map(str::to_owned)
-        .or_else(|| pairs.find_map(|(own, next)| Some(format!("{} of server {}", server(own, next)?, own.name))))
+    match (&own.backend, &next.backend) {
+        (Some(own), Some(next)) => backend(own, next, &whose, found),
+        (None, None) => {}
+        _ => found.push(kept(format!("side of servers of {whose}"))),
+    }
 }
 
-fn server(own: &Server, next: &Server) -> Option<&'static str> {
-    difference!(Server, own, next,
-        kept: [index, serial, name, id, host, resolving, address, weight, maxconn, minconn, strict_maxconn, maxqueue,
-               cookie, disabled, backup, guid, place, slowstart, pool_max_conn, pool_low_conn, connecting, log, check,
+fn frontend(own: &Frontend, next: &Frontend, whose: &str, found: &mut Vec<Difference>) {
+    let fields = fields!(Frontend, own, next,
+        kept: [maxconn, limits, backlog, proxy, reception],
+        free: [switching, target, at_once, force_switching, captures, unique_id],
+        apart: [binds]);
+    of(fields, whose, found);
+    if own.binds.len() > next.binds.len() {
+        found.push(kept(format!("the number of addresses of {whose}")));
+    }
+    for (place, after) in next.binds.iter().enumerate() {
+        let before = own.binds.get(place);
+        let name = format!("address {} of {whose}", before.unwrap_or(after).text);
+        match before {
+            Some(before) if before.is_removed && after.is_removed => {}
+            Some(before) if before.is_removed => found.push(kept(format!("the place of {name}"))),
+            Some(_) if after.is_removed => found.push(free(format!("{name} is removed"))),
+            Some(before) => of(bind(before, after), &name, found),
+            // Gates and rates were made of those that were there.
+            None if after.maxconn.is_some() => found.push(kept(format!("maxconn of {name}"))),
+            None => found.push(free(format!("{name} is added"))),
+        }
+    }
+}
+
+fn bind(own: &Bind, next: &Bind) -> Vec<Field> {
+    let mut found = fields!(Bind, own, next,
+        kept: [index, is_removed, address, maxconn, backlog, defer_accept, v6only, shards, unix_mode],
+        free: [text, name, id, tls],
+        apart: [listening]);
+    found.extend(fields!(Listening, &own.listening, &next.listening,
+        kept: [socket, threads, connections],
+        free: [protocol, idle_ping, header, label, guid],
+        apart: []));
+    if own.tls.is_some() != next.tls.is_some() || matches!(own.address, BindAddress::Reverse { .. }) {
+        found.iter_mut().for_each(|(_, is_kept)| *is_kept = true);
+    }
+    found
+}
+
+fn backend(own: &Backend, next: &Backend, whose: &str, found: &mut Vec<Difference>) {
+    let fields = fields!(Backend, own, next,
+        kept: [balance, hash, recogniser, log_key, allbackups, limits, fullconn],
+        free: [hash_key, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id],
+        apart: [servers, persistence, choice]);
+    of(fields, whose, found);
+    of(choice(&own.choice, &next.choice), whose, found);
+    of(persistence(&own.persistence, &next.persistence), whose, found);
+    if own.servers.places() > next.servers.places() {
+        found.push(kept(format!("the number of servers of {whose}")));
+        return;
+    }
+    for place in 0..next.servers.places() {
+        let Some(after) = next.servers.get(place) else { continue };
+        let before = own.servers.get(place).filter(|_| own.servers.is_present(place));
+        let name = format!("server {} of {whose}", before.unwrap_or(after).name);
+        match (before, next.servers.is_present(place)) {
+            (Some(before), true) => of(server(before, after), &name, found),
+            (Some(_), false) => found.push(free(format!("{name} is removed"))),
+            (None, true) if place < own.servers.places() => found.push(kept(format!("the place of {name}"))),
+            (None, true) => found.push(free(format!("{name} is added"))),
+            (None, false) => {}
+        }
+    }
+}
+
+/// Names follow the servers.
+fn choice(own: &ServerChoice, next: &ServerChoice) -> Vec<Field> {
+    fields!(ServerChoice, own, next, kept: [], free: [rules, persistence, persists, stick], apart: [names])
+}
+
+/// The values of cookies follow the servers.
+fn persistence(own: &PersistencePlan, next: &PersistencePlan) -> Vec<Field> {
+    fields!(PersistencePlan, own, next, kept: [cookie, dynamic_key, rdp_cookie], free: [], apart: [values])
+}
+
+fn server(own: &Server, next: &Server) -> Vec<Field> {
+    let mut found = fields!(Server, own, next,
+        kept: [index, name, id, host, resolving, address, weight, maxconn, minconn, strict_maxconn, maxqueue, cookie,
+               disabled, backup, guid, place, slowstart, pool_max_conn, pool_low_conn, connecting, log, check,
                unchecked_level, agent, tracking],
-        free: [id_is_written, non_stick, fixed, written, pool_purge_delay, max_reuse, redirect, down_shuts_sessions,
-               up_shuts_backups])
+        free: [non_stick, pool_purge_delay, max_reuse, redirect, down_shuts_sessions, up_shuts_backups],
+        apart: [serial, id_is_written, fixed, written]);
+    // Where a followed name leads is found out while it serves.
+    if own.resolving.is_some() && own.resolving == next.resolving && own.host == next.host {
+        found.retain(|(field, _)| !["address", "place"].contains(field));
+    }
+    found
+}
+
+impl Server {
+    /// Whether the state of this server may go on as that of `next`, which was compiled for another place.
+    pub(crate) fn goes_on_as(&self, next: &Self) -> bool {
+        let mut there = next.clone();
+        there.index = self.index;
+        if !self.id_is_written && !next.id_is_written {
+            let by_id = |server: &Self| server.id.wrapping_mul(4_096) == server.place;
+            if by_id(self) && by_id(next) {
+                there.place = self.place;
+            }
+            there.id = self.id;
+        }
+        server(self, &there).iter().all(|(_, is_kept)| !is_kept)
+    }
 }

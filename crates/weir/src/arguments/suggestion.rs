@@ -28,7 +28,7 @@ pub fn of(word: &str) -> Option<String> {
     let known: Vec<&str> = if word.starts_with('-') {
         FLAGS.iter().map(|flag| flag.name).chain(QUESTIONS.iter().copied()).filter(|name| name.len() > 2).collect()
     } else {
-        crate::tool::NAMES.into_iter().chain(["help"]).collect()
+        crate::tool::NAMES.into_iter().chain(["help", "reload", "diff"]).collect()
     };
     let nearest = config::suggest::nearest(word, known)?;
     let nearest = ELSEWHERE.iter().find(|(other, _)| *other == nearest).map_or(nearest, |(_, meant)| meant);

@@ -1,7 +1,7 @@
 //! The master's command line (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that has a worker
 //! answer. Must never interpret what is for a worker.
 
-use super::life::{Farewell, Office};
+use super::life::{Farewell, Office, Wish};
 use crate::version;
 use config::spec::RuntimeLevel;
 use control::runtime::{
@@ -105,16 +105,16 @@ fn show_startup_logs(call: &mut Call<'_, Counter>) {
 }
 
 fn soft_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
-    Box::pin(reload(call, Farewell::Soft))
+    Box::pin(reload(call, Wish::InPlace))
 }
 
 fn hard_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
-    Box::pin(reload(call, Farewell::Hard))
+    Box::pin(reload(call, Wish::NewWorker(Farewell::Hard)))
 }
 
 /// The last command of its connection: tells how it went and what was said.
-async fn reload(call: &mut Call<'_, Counter>, farewell: Farewell) -> Result<(), Gone> {
-    let success = call.state.0.reloaded(farewell).await;
+async fn reload(call: &mut Call<'_, Counter>, wish: Wish) -> Result<(), Gone> {
+    let success = call.state.0.reloaded(wish).await;
     call.answer.push(format!("Success={}\n--\n{}\n", u8::from(success), call.state.0.logs()));
     call.conversation.leaving = true;
     Ok(())

@@ -1,7 +1,7 @@
 //! The life of a master: signals, reloads, the ends of workers. Must never speak with a client.
 
 use super::MAX_RELOADS;
-use super::link::{FromWorker, LONGEST};
+use super::link::{FromWorker, LONGEST, RELOAD};
 use super::notify::{Manager, News};
 use super::roster::{Ended, Roster, Standing};
 use super::start::{Recipe, connection};
@@ -43,6 +43,15 @@ pub enum Farewell {
     Soft,
     /// They end at once.
     Hard,
+}
+
+/// What a reload is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// The worker goes over to the new configuration where it is told to by `reload in-place` and can; else as `NewWorker`.
+    InPlace,
+    /// A new worker.
+    NewWorker(Farewell),
 }
 
 /// The messages of the last start, shared by all who write them.
@@ -94,7 +103,13 @@ pub struct Office {
     /// How the workers before the one that is being loaded are to leave.
     farewell: Cell<Farewell>,
     /// A reload that was asked for while another one ran.
-    next: Cell<Option<Farewell>>,
+    next: Cell<Option<Wish>>,
+    /// Workers that go over to another configuration when they are told to.
+    renewers: RefCell<Vec<u32>>,
+    /// The worker that is told to now.
+    renewing: Cell<Option<u32>>,
+    /// Whether the last load succeeded.
+    succeeded: Cell<bool>,
     /// Loads that have been concluded, well or not.
     concluded: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
@@ -128,6 +143,9 @@ impl Office {
             starter: RefCell::new(starter),
             farewell: Cell::new(Farewell::Soft),
             next: Cell::new(None),
+            renewers: RefCell::default(),
+            renewing: Cell::new(None),
+            succeeded: Cell::new(false),
             concluded: Cell::new(0),
             waiting: RefCell::default(),
             leaving: Cell::new(None),
@@ -146,7 +164,8 @@ impl Office {
             }
             match Signal::from_number(signals.next().await) {
                 Some(Signal::Child) => self.reap(),
-                Some(Signal::User2 | Signal::Hangup) => self.reload(Farewell::Soft),
+                Some(Signal::User2) => self.reload(Wish::InPlace),
+                Some(Signal::Hangup) => self.reload(Wish::NewWorker(Farewell::Soft)),
                 Some(Signal::User1) => self.leave(Signal::User1, 0),
                 Some(Signal::Terminate) => self.leave(Signal::Terminate, 0),
                 Some(Signal::Interrupt) => self.leave(Signal::Interrupt, 130),
@@ -202,27 +221,88 @@ impl Office {
     }
 
     /// Begins a reload, or has it follow the one that runs.
-    pub fn reload(self: &Rc<Self>, farewell: Farewell) {
+    pub fn reload(self: &Rc<Self>, wish: Wish) {
         if self.leaving.get().is_some() {
             return;
         }
-        if self.roster.borrow().is_loading() {
-            self.next.set(Some(farewell));
+        if self.is_loading() {
+            self.next.set(Some(wish));
             return;
         }
         self.manager.tell(News::Reloading(rt::now()));
         self.messages.borrow_mut().notice("Reloading Weir");
         self.logs.0.borrow_mut().clear();
+        self.roster.borrow_mut().reloads += 1;
+        match wish {
+            Wish::InPlace => self.renew(),
+            Wish::NewWorker(farewell) => self.replace(farewell),
+        }
+    }
+
+    fn is_loading(&self) -> bool {
+        self.renewing.get().is_some() || self.roster.borrow().is_loading()
+    }
+
+    /// Starts a worker that the others are followed by.
+    fn replace(self: &Rc<Self>, farewell: Farewell) {
         self.farewell.set(farewell);
-        self.roster.borrow_mut().begin_reload();
+        self.roster.borrow_mut().retire();
         self.start_worker(true);
     }
 
+    /// Has the worker go over to the new configuration, or starts a new one.
+    fn renew(self: &Rc<Self>) {
+        let renewers = self.renewers.borrow().clone();
+        let serving = self.roster.borrow().serving().filter(|pid| renewers.contains(pid));
+        // Without `reload in-place` there is nothing to say about it.
+        let Some(pid) = serving else { return self.replace(Farewell::Soft) };
+        if self.recipe.was_upgraded() {
+            return self.replace_because("the program is another one");
+        }
+        let channel = self.channel(pid);
+        let sent = channel.and_then(|channel| channel.try_borrow().ok()?.send(RELOAD, &[]).ok());
+        match sent {
+            Some(()) => self.renewing.set(Some(pid)),
+            None => self.replace_because("the worker does not answer"),
+        }
+    }
+
+    fn replace_because(self: &Rc<Self>, why: &str) {
+        self.messages.borrow_mut().notice(&format!("No reload in place: {why}. A new worker is started."));
+        self.replace(Farewell::Soft);
+    }
+
+    /// The worker has said how its reload went.
+    fn renewed(self: &Rc<Self>, pid: u32, verdict: FromWorker) {
+        if self.renewing.get() != Some(pid) {
+            return;
+        }
+        self.renewing.set(None);
+        match verdict {
+            FromWorker::Classic(_) if self.leaving.get().is_some() => {}
+            FromWorker::Classic(why) => self.replace_because(&why),
+            FromWorker::Adopted(changes) => {
+                let changes = if changes.is_empty() { "nothing has changed" } else { &changes };
+                self.messages.borrow_mut().notice(&format!("Reloaded in place ({pid}): {changes}."));
+                self.roster.borrow_mut().failed = 0;
+                self.succeeded.set(true);
+                self.manager.tell(News::Ready);
+                self.conclude();
+            }
+            _ => {
+                let sentence = format!("Failed to reload in place ({pid}): the configuration before is kept.");
+                self.messages.borrow_mut().warning(&sentence);
+                self.roster.borrow_mut().failed += 1;
+                self.not_loaded();
+            }
+        }
+    }
+
     /// The same for one who wants to know how it went: waits for it; true if a new worker serves.
-    pub async fn reloaded(self: &Rc<Self>, farewell: Farewell) -> bool {
-        let ahead = u64::from(self.roster.borrow().is_loading());
+    pub async fn reloaded(self: &Rc<Self>, wish: Wish) -> bool {
+        let ahead = u64::from(self.is_loading());
         let mine = self.concluded.get() + ahead + 1;
-        self.reload(farewell);
+        self.reload(wish);
         std::future::poll_fn(|context: &mut Context<'_>| {
             if self.concluded.get() >= mine || self.leaving.get().is_some() {
                 return Poll::Ready(());
@@ -231,7 +311,7 @@ impl Office {
             Poll::Pending
         })
         .await;
-        self.roster.borrow().serving().is_some()
+        self.succeeded.get()
     }
 
     fn start_worker(self: &Rc<Self>, again: bool) {
@@ -257,11 +337,12 @@ impl Office {
     fn heard(self: &Rc<Self>, pid: u32, message: FromWorker) {
         match message {
             FromWorker::Said(text) => {
-                let loading = self.roster.borrow().is_loading();
-                if loading {
+                if self.is_loading() {
                     self.logs.add(&text);
                 }
             }
+            FromWorker::Reloads => self.renewers.borrow_mut().push(pid),
+            FromWorker::Adopted(_) | FromWorker::Classic(_) | FromWorker::Refused => self.renewed(pid, message),
             FromWorker::Serves(version) => {
                 let told = self.roster.borrow_mut().loaded(pid, &version, self.max_reloads);
                 let Some((leaving, overdue)) = told else { return };
@@ -277,6 +358,7 @@ impl Office {
                     let _ = starter.detach_standard_streams();
                     starter.leave(0);
                 }
+                self.succeeded.set(true);
                 self.conclude();
             }
         }
@@ -286,13 +368,14 @@ impl Office {
     fn conclude(self: &Rc<Self>) {
         self.concluded.set(self.concluded.get() + 1);
         self.waiting.take().into_iter().for_each(Waker::wake);
-        if let Some(farewell) = self.next.take() {
-            self.reload(farewell);
+        if let Some(wish) = self.next.take() {
+            self.reload(wish);
         }
     }
 
     /// A worker could not be loaded: those before it serve on, if there are any.
     fn not_loaded(self: &Rc<Self>) {
+        self.succeeded.set(false);
         if self.roster.borrow().entries().is_empty() {
             self.end(self.leaving.get().unwrap_or(1));
         } else {
@@ -336,6 +419,11 @@ impl Office {
         let how = format!("({pid}) exited with code {code} ({})", manner(status));
         let kind = self.roster.borrow_mut().end(pid);
         self.channels.borrow_mut().retain(|(of, _)| *of != pid);
+        self.renewers.borrow_mut().retain(|of| *of != pid);
+        let was_renewing = self.renewing.get() == Some(pid);
+        if was_renewing {
+            self.renewing.set(None);
+        }
         match kind {
             Ended::Stranger => {}
             // Without a successor it was the one that served.
@@ -350,6 +438,10 @@ impl Office {
                 }
             }
             Ended::Serving => self.lost(&how, code),
+        }
+        if was_renewing && self.leaving.get().is_none() {
+            self.succeeded.set(false);
+            self.conclude();
         }
         self.end_with_the_last();
     }

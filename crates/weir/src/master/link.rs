@@ -11,14 +11,26 @@ pub enum FromWorker {
     Serves(String),
     /// It has said this on standard error while it started.
     Said(String),
+    /// It reads a new configuration when it is told to ([`RELOAD`]).
+    Reloads,
+    /// It serves the new configuration; what has changed.
+    Adopted(String),
+    /// The new configuration needs a new worker; why.
+    Classic(String),
+    /// The new configuration cannot be served; why has been said.
+    Refused,
 }
 
 impl FromWorker {
     /// As it is sent.
     pub fn encode(&self) -> Vec<u8> {
         let (mark, text) = match self {
-            Self::Serves(version) => (b'R', version),
-            Self::Said(text) => (b'L', text),
+            Self::Serves(version) => (b'R', version.as_str()),
+            Self::Said(text) => (b'L', text.as_str()),
+            Self::Reloads => (b'P', ""),
+            Self::Adopted(text) => (b'A', text.as_str()),
+            Self::Classic(why) => (b'N', why.as_str()),
+            Self::Refused => (b'F', ""),
         };
         let mut bytes = Vec::with_capacity(1 + text.len());
         bytes.push(mark);
@@ -33,6 +45,10 @@ impl FromWorker {
         match mark {
             b'R' => Some(Self::Serves(text)),
             b'L' => Some(Self::Said(text)),
+            b'P' => Some(Self::Reloads),
+            b'A' => Some(Self::Adopted(text)),
+            b'N' => Some(Self::Classic(text)),
+            b'F' => Some(Self::Refused),
             _ => None,
         }
     }
@@ -41,13 +57,20 @@ impl FromWorker {
 /// What a master says: a connection to the worker's runtime API comes with it.
 pub const CONNECTION: &[u8] = b"C";
 
+/// What a master says: the files are to be read again. It is said to workers that have said [`FromWorker::Reloads`].
+pub const RELOAD: &[u8] = b"P";
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn words_arrive_as_they_were_meant() {
-        for message in [FromWorker::Serves("1.0".into()), FromWorker::Said("[NOTICE] x\n".into())] {
+        let words = ["1.0", "[NOTICE] x\n", "rules of proxy web", "the threads are different"].map(str::to_owned);
+        let [version, said, changes, why] = words;
+        let messages = [FromWorker::Serves(version), FromWorker::Said(said), FromWorker::Reloads];
+        let verdicts = [FromWorker::Adopted(changes), FromWorker::Classic(why), FromWorker::Refused];
+        for message in messages.into_iter().chain(verdicts) {
             assert_eq!(FromWorker::decode(&message.encode()), Some(message));
         }
         assert_eq!([FromWorker::decode(b""), FromWorker::decode(b"Zx")], [None, None]);

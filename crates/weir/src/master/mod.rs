@@ -83,6 +83,7 @@ fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result
         name,
         arguments: words.collect(),
         directory,
+        started: std::cell::Cell::new(None),
         hands_over: settings.takeover.as_deref() != Some("/dev/null"),
     })
 }

@@ -74,9 +74,8 @@ impl Roster {
         self.entries.iter().find(|entry| entry.standing == Standing::Serving).map(|entry| entry.pid)
     }
 
-    /// A reload begins: every worker has seen one more.
-    pub fn begin_reload(&mut self) {
-        self.reloads += 1;
+    /// A worker is about to follow the others, each of which has seen one more reload.
+    pub fn retire(&mut self) {
         for entry in &mut self.entries {
             entry.reloads += 1;
             entry.standing = Standing::Former;
@@ -146,6 +145,11 @@ fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, (started, now): (
 mod tests {
     use super::*;
 
+    fn begin_reload(roster: &mut Roster) {
+        roster.reloads += 1;
+        roster.retire();
+    }
+
     fn at(seconds: u64) -> Moment {
         Moment::from_nanos(seconds * 1_000_000_000)
     }
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn a_worker_that_serves_sends_the_others_away() {
         let mut roster = serving();
-        roster.begin_reload();
+        begin_reload(&mut roster);
         roster.add(11, at(2), "v".into());
         assert!(roster.is_loading());
         assert_eq!((roster.newest(), roster.serving()), (Some(10), None));
@@ -174,11 +178,11 @@ mod tests {
     #[test]
     fn a_worker_that_cannot_be_loaded_changes_nothing() {
         let mut roster = serving();
-        roster.begin_reload();
+        begin_reload(&mut roster);
         roster.add(11, at(2), "v".into());
         assert_eq!(roster.end(11), Ended::NotLoaded);
         assert_eq!((roster.reloads, roster.failed, roster.newest()), (1, 1, Some(10)));
-        roster.begin_reload();
+        begin_reload(&mut roster);
         roster.add(12, at(3), "v".into());
         assert_eq!(roster.loaded(12, "v2", 50), Some((vec![10], vec![])));
         assert_eq!((roster.reloads, roster.failed), (2, 0));
@@ -188,7 +192,7 @@ mod tests {
     fn workers_that_stay_too_long_are_ended() {
         let mut roster = serving();
         for round in 0_u32..3 {
-            roster.begin_reload();
+            begin_reload(&mut roster);
             roster.add(20 + round, at(2), "v".into());
             let (leaving, overdue) = roster.loaded(20 + round, "v", 2).expect("it was loading");
             assert_eq!((leaving.contains(&10), overdue.contains(&10)), (round < 2, round == 2));
@@ -198,7 +202,7 @@ mod tests {
     #[test]
     fn everybody_is_shown() {
         let mut roster = serving();
-        roster.begin_reload();
+        begin_reload(&mut roster);
         roster.add(11, at(90_061), "v2".into());
         let shown = roster.show((9, at(0), "m"), at(90_062));
         let expected = "\

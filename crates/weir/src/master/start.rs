@@ -3,9 +3,11 @@
 use super::link::CONNECTION;
 use crate::arguments::WorkerSeat;
 use rt::net::{Channel, channel_pair, stream_pair};
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,9 +25,24 @@ pub struct Recipe {
     pub directory: PathBuf,
     /// Whether workers hand their sockets over (`-x /dev/null` says no).
     pub hands_over: bool,
+    /// The program's file when the last worker was started; none where it cannot be looked at.
+    pub started: Cell<Option<Mark>>,
 }
 
+/// What tells one file from another: device, number, size, and the second and nanosecond of its last change.
+pub type Mark = (u64, u64, u64, i64, i64);
+
 impl Recipe {
+    fn mark(&self) -> Option<Mark> {
+        let found = std::fs::metadata(&self.program).ok()?;
+        Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    }
+
+    /// Whether the next worker would be another program than the last.
+    pub fn was_upgraded(&self) -> bool {
+        self.mark() != self.started.get()
+    }
+
     /// Starts a worker: its process number and our end of the channel. It takes over the sockets of the worker behind
     /// `former`.
     ///
@@ -42,6 +59,7 @@ impl Recipe {
             rt::process::keep_for_children(sockets)?;
         }
         let seat = WorkerSeat { channel: theirs.as_raw_fd(), again, sockets: sockets.as_ref().map(AsRawFd::as_raw_fd) };
+        self.started.set(self.mark());
         let child = Command::new(&self.program)
             .arg0(&self.name)
             .arg(WorkerSeat::FLAG)

@@ -40,6 +40,7 @@ mod peers;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod reload;
 mod restart;
 mod rights;
 mod saved_state;

@@ -33,6 +33,21 @@ pub(super) fn max_reloads(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
+/// `reload`, a keyword of Weir's own.
+pub(super) fn reload(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "reload") {
+        return;
+    }
+    context.spec.lifetime.reload_in_place = match line.text(1) {
+        "in-place" => true,
+        "new-worker" => false,
+        other => {
+            let message = format!("'reload' expects 'in-place' or 'new-worker' but got '{other}'.");
+            return context.report.alert(line.span(1), message);
+        }
+    };
+}
+
 /// `close-spread-time`.
 pub(super) fn close_spread_time(context: &mut GlobalContext<'_>, line: &Line) {
     if line.text(1) == "infinite" {

@@ -49,6 +49,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         lifetime::max_reloads,
     ),
     supported(
+        "reload",
+        "{ in-place | new-worker }",
+        "Weir's own: whether a reload changes the serving worker where that is possible, or starts another one (default).",
+        lifetime::reload,
+    ),
+    supported(
         "dns-accept-family",
         "{ auto | <family>[,<family>] }",
         "Address families that a resolver's answer may have.",

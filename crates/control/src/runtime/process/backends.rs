@@ -2,6 +2,7 @@
 //! "unpublish backend"). Must never remove one that has something to do.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use config::keyword::{bad_name_character, guid_fault};
 use config::spec::{DefaultsSpec, Mode, ProxyKind, RuntimeLevel, Spec};
@@ -197,7 +198,11 @@ fn enter((shared, generation): (&Process, &Generation), written: &Spec, defaults
         return Err(FULL.to_owned());
     }
     shared.live.names.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(known);
-    let place = generation.program.proxies.push(|_| proxy.into()).map_err(|_| FULL)?;
+    let proxy = Arc::new(proxy);
+    if !shared.know_backend(&proxy) {
+        return Err(FULL.to_owned());
+    }
+    let place = generation.program.proxies.push(|_| proxy).map_err(|_| FULL)?;
     let entered = generation.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(&proxy.plan()));
     if entered { Ok(()) } else { Err(FULL.to_owned()) }
 }

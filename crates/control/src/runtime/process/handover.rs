@@ -26,7 +26,7 @@ fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 /// socket and the descriptors beside it, and is acknowledged by four bytes.
 async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
     let sockets: Vec<Arc<ListeningSocket>> = match worker.process.sockets() {
-        Some(sockets) => sockets.open().map(|(_, socket)| socket).collect(),
+        Some(sockets) => sockets.open().into_iter().map(|(_, socket)| socket).collect(),
         None => Vec::new(),
     };
     answer.push(i32::try_from(sockets.len()).unwrap_or(i32::MAX).to_ne_bytes());

@@ -71,11 +71,15 @@ fn enter(
     // What is wrong is found with any number.
     let known = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
     let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
-    if take_over(shared, (proxy, backend), &server) {
+    // Sessions of an older configuration would see the name of the one before.
+    if shared.generations() == 1 && take_over(shared, (proxy, backend), &server) {
         return Ok(());
     }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
     if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &generation.program.global) {
+        return Err(FULL.to_owned());
+    }
+    if !shared.know_server(proxy, &server) {
         return Err(FULL.to_owned());
     }
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;

@@ -1,0 +1,186 @@
+//! A configuration that is to take the place of one that is served: what stays gets the places that it has, and what comes
+//! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
+
+use super::{Resolver, SystemLimits, compile, refuses_servers};
+use crate::program::{Backend, Bind, BindAddress, Program};
+use config::diagnostic::Diagnostic;
+use config::spec::{AddressSpec, ServerSpec, SocketKind, Spec};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What can follow.
+#[derive(Debug)]
+pub struct Successor {
+    /// The program, at the places of the one before.
+    pub program: Program,
+    /// What it was made of.
+    pub spec: Spec,
+    /// What becomes different, in words.
+    pub changes: Vec<String>,
+}
+
+/// Finds out whether a configuration can follow `former` in the running process. `spec` is what `program` was compiled of;
+/// `resolver` and `limits` are those that it was compiled with.
+///
+/// # Errors
+/// Why it cannot: what needs a new process, in words.
+pub fn succeed(
+    former: &Program,
+    (mut spec, program): (Spec, Program),
+    resolver: &mut dyn Resolver,
+    limits: &SystemLimits,
+) -> Result<Successor, String> {
+    let mut program = program;
+    let gone = arrange(&mut spec, former, &program)?;
+    if let Some(gone) = gone {
+        let mut found: Vec<Diagnostic> = Vec::new();
+        let again = compile(&spec, resolver, limits, &mut found);
+        program = again.ok_or("the numbers of its servers, which collide with those of servers that are removed")?;
+        for (proxy, server) in gone {
+            if let Some(backend) = &program.proxies[proxy].backend {
+                backend.servers.strike(server);
+            }
+        }
+    }
+    // It was worked out at the start, and is kept.
+    program.global.maxconn_is_automatic |= former.global.maxconn_is_automatic && spec.global.maxconn.is_none();
+    seat_addresses(former, &mut program)?;
+    let differences = former.differences(&program);
+    match differences.iter().find(|found| found.is_kept) {
+        Some(obstacle) => Err(obstacle.what.clone()),
+        None => Ok(Successor { program, spec, changes: differences.into_iter().map(|found| found.what).collect() }),
+    }
+}
+
+/// Puts the addresses of each frontend at the places that they have. The place of one that is removed is kept.
+fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String> {
+    for (index, before) in former.proxies.enumerate() {
+        let Some(own) = &before.frontend else { continue };
+        let Some(proxy) = program.proxies.get_mut(index).filter(|after| after.name == before.name) else { continue };
+        let Some(next) = Arc::get_mut(proxy).and_then(|proxy| proxy.frontend.as_mut()) else { continue };
+        let is_same = |own: &Bind, next: &Bind| {
+            let (here, there) = (&own.listening.socket, &next.listening.socket);
+            own.address == next.address && here.interface == there.interface && here.namespace == there.namespace
+        };
+        let mut left: Vec<Option<Bind>> = next.binds.drain(..).map(Some).collect();
+        for before in &own.binds {
+            let at = left.iter().position(|one| one.as_ref().is_some_and(|next| is_same(before, next)));
+            let taken = at.filter(|_| !before.is_removed).and_then(|at| left[at].take());
+            next.binds.push(taken.unwrap_or_else(|| Bind { is_removed: true, ..before.clone() }));
+        }
+        next.binds.extend(left.into_iter().flatten());
+        for (place, bind) in next.binds.iter_mut().enumerate() {
+            bind.index = place;
+        }
+        let moved = |bind: &&Bind| matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Descriptor { .. });
+        let came = next.binds[own.binds.len()..].iter();
+        let went = next.binds.iter().zip(&own.binds).filter(|(bind, own)| bind.is_removed && !own.is_removed);
+        if let Some(bind) = came.chain(went.map(|(bind, _)| bind)).find(moved) {
+            return Err(format!("address {} of proxy {}", bind.text, before.name));
+        }
+        let is_counted = program.global.rates.tls_sessions.is_some();
+        if is_counted && next.binds[own.binds.len()..].iter().any(|bind| bind.tls.is_some()) {
+            return Err(format!("addresses with TLS of proxy {}, whose rate is limited", before.name));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the servers of each proxy at the places that they have, with something in the place of each that is removed.
+/// Returns the places of those; `None`: everything was where it belongs.
+fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<(usize, usize)>>, String> {
+    let mut gone = BTreeSet::new();
+    let mut moved = false;
+    for (index, before) in former.proxies.enumerate() {
+        let Some(after) = program.proxies.get(index).filter(|after| after.name == before.name) else {
+            // That is told of by comparing the programs.
+            return Ok(None);
+        };
+        let (Some(own), Some(next)) = (&before.backend, &after.backend) else { continue };
+        let Some(written) = spec.proxies.get_mut(index) else { continue };
+        let arranged = seats(own, next);
+        if arranged.iter().copied().eq((0..next.servers.places()).map(Some)) {
+            continue;
+        }
+        let names: BTreeSet<&str> = next.servers.iter().map(|server| &*server.name).collect();
+        if names.len() != next.servers.len() {
+            return Err(format!("servers of proxy {}, some of which share a name", before.name));
+        }
+        if let Some(why) = refuses_servers(former, index) {
+            return Err(format!("servers of proxy {}, where {why}", before.name));
+        }
+        let mut servers: Vec<Option<ServerSpec>> = written.servers.drain(..).map(Some).collect();
+        let mut numbers: BTreeSet<u32> = own.servers.iter().map(|server| server.id).collect();
+        numbers.extend(servers.iter().flatten().filter(|server| server.id_is_written).map(|server| server.id));
+        for (place, seat) in arranged.into_iter().enumerate() {
+            let taken = seat.and_then(|seat| servers.get_mut(seat)?.take());
+            let kept = own.servers.get(place).map(|server| server.id);
+            let Some(mut server) = taken else {
+                gone.insert((index, place));
+                written.servers.push(vacant(kept.unwrap_or_default()));
+                continue;
+            };
+            if !server.id_is_written {
+                server.id = kept.unwrap_or_else(|| free_number(&mut numbers));
+            }
+            written.servers.push(server);
+        }
+        moved = true;
+    }
+    Ok(moved.then_some(gone))
+}
+
+/// For each place, which of the servers of `next` gets it: first the places that `own` has, then others.
+fn seats(own: &Backend, next: &Backend) -> Vec<Option<usize>> {
+    let mut left: BTreeMap<&str, usize> = next.servers.enumerate().map(|(at, server)| (&*server.name, at)).collect();
+    let mut seats = Vec::with_capacity(own.servers.places().max(next.servers.places()));
+    for place in 0..own.servers.places() {
+        let before = own.servers.get(place).filter(|_| own.servers.is_present(place));
+        let stays = before.and_then(|before| {
+            let at = *left.get(&*before.name)?;
+            before.goes_on_as(next.servers.get(at)?).then_some((&*before.name, at))
+        });
+        seats.push(stays.map(|(name, at)| {
+            left.remove(name);
+            at
+        }));
+    }
+    let mut rest: Vec<usize> = left.into_values().collect();
+    rest.sort_unstable();
+    seats.extend(rest.into_iter().map(Some));
+    seats
+}
+
+fn free_number(taken: &mut BTreeSet<u32>) -> u32 {
+    let free = (1..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
+    taken.insert(free);
+    free
+}
+
+/// What stands at the place of a server that is removed. Nothing can name it.
+fn vacant(id: u32) -> ServerSpec {
+    ServerSpec {
+        span: Default::default(),
+        name: Default::default(),
+        address: config::span::Spanned::new(
+            AddressSpec::Unix { path: "/".to_owned(), kind: SocketKind::Stream },
+            Default::default(),
+        ),
+        weight: 1,
+        maxconn: None,
+        maxqueue: None,
+        balance: Default::default(),
+        limits: Default::default(),
+        id,
+        id_is_written: false,
+        disabled: true,
+        backup: false,
+        pool_max_conn: None,
+        pool_purge_delay: 0,
+        connecting: Default::default(),
+        log: Default::default(),
+        check: Default::default(),
+        persistence: Default::default(),
+        tls: None,
+    }
+}

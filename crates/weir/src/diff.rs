@@ -1,0 +1,75 @@
+//! `weir diff OLD NEW`: tells what a reload from one configuration to another would change, and whether the worker that
+//! serves can go over to it. Must never open a socket, nor touch a process.
+
+use crate::arguments::Settings;
+use crate::files;
+use crate::load::{self, NotRenewed, Prepared};
+use crate::messages::{Messages, Refused};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+USAGE
+    weir diff OLD NEW    tells what a reload from the configuration OLD to NEW would change
+
+    OLD and NEW are files or folders, as behind -f. What is wrong with either is reported. What differs is printed line by
+    line, by what it means; then whether a reload can be done in place, or needs a new worker, and why.
+
+STATUS
+    0 when it can be done in place; 1 when it needs a new worker; 2 when either cannot be served
+";
+
+/// Runs the command with the words after its name.
+#[must_use]
+pub fn run(words: &[OsString]) -> ExitCode {
+    let mut messages = Messages::new(false, false);
+    match words {
+        [word] if word == "--help" || word == "-h" => {
+            crate::print(USAGE);
+            ExitCode::SUCCESS
+        }
+        [old, new] => compare(old.into(), new.into(), &mut messages).unwrap_or(ExitCode::from(2)),
+        _ => {
+            messages.alert("'weir diff' takes two configurations. See 'weir diff --help'.");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, Refused> {
+    let settings = |file| Settings { files: vec![file], ..Settings::default() };
+    let before = prepare(&settings(old), messages)?;
+    let former = (&before.start, &before.spec, &before.program);
+    let (changes, obstacle) = match load::renew(&settings(new), former, messages) {
+        Ok(renewed) => (renewed.changes, None),
+        Err(NotRenewed::Refused) => return Err(Refused),
+        Err(NotRenewed::Classic(why)) => (Vec::new(), Some(why)),
+    };
+    for change in &changes {
+        crate::print(format!("{change}\n"));
+    }
+    Ok(match obstacle {
+        None if changes.is_empty() => {
+            crate::print("Nothing that is served differs.\n");
+            ExitCode::SUCCESS
+        }
+        None => {
+            crate::print("A reload can be done in place.\n");
+            ExitCode::SUCCESS
+        }
+        Some(why) => {
+            crate::print(format!("A reload needs a new worker: {why}.\n"));
+            ExitCode::from(1)
+        }
+    })
+}
+
+fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+    let found = files::read(&settings.files).map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
+        Refused
+    })?;
+    let loaded = load::read(&found, settings, messages);
+    load::compile(loaded, settings, messages)
+}

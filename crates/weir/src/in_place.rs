@@ -1,0 +1,114 @@
+//! A reload in place, as the worker goes through it: reads the new configuration on a thread of its own, and has the
+//! process go over to it, or says why another worker is needed. Must never change anything unless all of it can be done.
+
+use crate::arguments::Settings;
+use crate::listeners;
+use crate::load::{self, NotRenewed, Renewed, Start};
+use crate::master::link::FromWorker;
+use crate::messages::Messages;
+use engine::Addresses;
+use engine::generation::Generation;
+use engine::listener::Listening;
+use engine::worker::Process;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often is looked whether all workers accept with the configuration before, or with the new one.
+const BEAT: Duration = Duration::from_millis(2);
+
+/// What a process needs to read its configuration again.
+#[derive(Debug)]
+pub struct Renewal {
+    /// The command line.
+    pub settings: Settings,
+    /// What the process keeps to its end.
+    pub start: Start,
+    /// Its standard streams are nowhere.
+    pub is_daemon: bool,
+}
+
+/// A configuration that the process can go over to.
+struct Next {
+    generation: Generation,
+    changes: Vec<String>,
+    /// Sockets at addresses that come.
+    opened: Vec<Listening>,
+    /// Addresses that go.
+    went: Vec<(usize, usize)>,
+}
+
+/// Where what is said goes.
+pub type Out = Box<dyn Write + Send>;
+
+impl Renewal {
+    /// Goes over to the configuration as the files have it now. For a thread that runs a worker; one at a time. Returns
+    /// once every worker accepts with it, or nothing has changed.
+    pub async fn run(self: &Arc<Self>, process: &Arc<Process>, out: Out) -> FromWorker {
+        let (renewal, shared) = (Arc::clone(self), Arc::clone(process));
+        let Some(read) = process.helpers.run(move || renewal.read(&shared, out)).await else {
+            return FromWorker::Classic("there is no thread to read the configuration on".to_owned());
+        };
+        let Next { generation: next, changes, opened, went } = match read {
+            Ok(read) => read,
+            Err(NotRenewed::Refused) => return FromWorker::Refused,
+            Err(NotRenewed::Classic(why)) => return FromWorker::Classic(why),
+        };
+        if process.is_stopping() || process.is_paused() {
+            return FromWorker::Classic("the process is stopping or paused".to_owned());
+        }
+        settled(process).await;
+        if let Err(refusal) = process.adopt(next) {
+            return FromWorker::Classic(refusal.to_string());
+        }
+        settled(process).await;
+        engine::listen(process, opened);
+        engine::stop_listening(process, &went);
+        FromWorker::Adopted(tell(&changes))
+    }
+
+    fn read(&self, process: &Process, out: Out) -> Result<Next, NotRenewed> {
+        let mut messages = Messages::while_serving(self.settings.quiet);
+        messages.speak_through(out);
+        let before = process.generation();
+        let written = before.written().clone().ok_or_else(|| NotRenewed::Classic("its text is unknown".to_owned()))?;
+        let renewed = load::renew(&self.settings, (&self.start, &written, &before.program), &mut messages)?;
+        let Renewed { mut program, spec, changes, found, sources } = renewed;
+        if self.is_daemon {
+            program.event_descriptors = Box::default();
+        }
+        let wanted = program.global.descriptors;
+        let has_room = wanted <= before.program.global.descriptors
+            || rt::process::raise_descriptor_limit(wanted).is_ok_and(|(soft, _)| soft >= wanted);
+        // Where the number of connections was worked out from the limit, a few more sockets find room below it.
+        if !has_room && !program.global.maxconn_is_automatic {
+            return Err(NotRenewed::Classic(format!("the limit on descriptors cannot be raised to {wanted}")));
+        }
+        let addresses = Addresses::between(&before.program, &program);
+        let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
+        let opened = listeners::open_more(&program, &addresses.came, reuse_port).map_err(NotRenewed::Classic)?;
+        messages.report(&found, &sources);
+        let next = Generation::following(Arc::new(program), &before);
+        next.know_specification(spec);
+        Ok(Next { generation: next, changes, opened, went: addresses.went })
+    }
+}
+
+/// Changes that are told at most, one by one.
+const MOST_TOLD: usize = 20;
+
+/// What has changed, in one line.
+fn tell(changes: &[String]) -> String {
+    let mut told = changes.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let Some(more) = changes.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        told.push_str(&format!(" and {more} more"));
+    }
+    told
+}
+
+/// Until every worker accepts with the newest configuration.
+async fn settled(process: &Process) {
+    while process.is_adopting() {
+        rt::sleep(BEAT).await;
+    }
+}

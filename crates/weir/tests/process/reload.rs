@@ -1,0 +1,281 @@
+//! A reload in place (docs/reload.md): the worker stays, and its connections with it.
+
+use crate::support::{
+    DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, connect_unix, exchange, free_port, get, run, wait_until, weir,
+};
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+
+/// A service under a master that reloads in place; the test is its service manager.
+struct Service {
+    folder: Folder,
+    running: Running,
+    manager: UnixDatagram,
+    port: u16,
+}
+
+impl Service {
+    /// A master with a worker that serves `sections`, where PORT stands for the port.
+    fn start(sections: &str) -> Self {
+        let folder = Folder::new();
+        let port = free_port();
+        let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
+        manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let mut command = Command::new(WEIR);
+        command.args(["-Ws", "-S"]).arg(folder.path("master")).arg("-f").arg(folder.path("service.cfg"));
+        command.env("NOTIFY_SOCKET", folder.path("notify"));
+        write(&folder, port, "", sections);
+        let running = Running::start(&mut command);
+        let service = Self { folder, running, manager, port };
+        service.expect_news(&format!("READY=1\nMAINPID={}\n", service.running.id()));
+        service
+    }
+
+    /// The text that the next reload reads; `global` is more for that section.
+    fn write(&self, global: &str, sections: &str) {
+        write(&self.folder, self.port, global, sections);
+    }
+
+    fn expect_news(&self, start: &str) {
+        let mut place = [0; 512];
+        let count = self.manager.recv(&mut place).expect("news");
+        let news = String::from_utf8_lossy(&place[..count]);
+        assert!(news.starts_with(start), "{news} instead of {start}");
+    }
+
+    /// What the socket of that name answers.
+    fn ask(&self, socket: &str, line: &str) -> String {
+        let mut stream = connect_unix(&self.folder.path(socket));
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("open");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    fn worker(&self) -> u32 {
+        let shown = self.ask("master", "show proc");
+        let line = shown.lines().skip_while(|line| *line != "# workers").nth(1).unwrap_or_else(|| panic!("{shown}"));
+        line.split(' ').next().and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+    }
+
+    fn reload(&self) -> String {
+        self.ask("master", "reload")
+    }
+
+    fn is_answered_by(&self, client: &mut TcpStream, name: &str) {
+        assert_eq!(exchange(client, &get("/")), (200, name.to_owned()));
+    }
+}
+
+fn write(folder: &Folder, port: u16, global: &str, sections: &str) {
+    let socket = format!("    stats socket {} level admin\n", folder.path("api").display());
+    let global = format!("global\n    reload in-place\n{socket}{global}");
+    let text = format!("{global}{DEFAULTS}{}", sections.replace("PORT", &port.to_string()));
+    folder.write("service.cfg", &text);
+}
+
+/// A frontend whose answers name it.
+fn named(name: &str) -> String {
+    format!(
+        "frontend web\n    bind 127.0.0.1:PORT\n    http-request return status 200 content-type text/plain string {name}\n"
+    )
+}
+
+#[test]
+fn the_worker_stays_and_so_do_its_connections() {
+    let service = Service::start(&named("one"));
+    let (master, worker) = (service.running.id(), service.worker());
+    let mut kept = connect(service.port);
+    service.is_answered_by(&mut kept, "one");
+    service.write("    # another line\n", &named("two"));
+    let answer = service.reload();
+    assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
+    assert!(answer.contains(&format!("Reloaded in place ({worker})")), "{answer}");
+    service.expect_news("RELOADING=1\n");
+    service.expect_news(&format!("READY=1\nMAINPID={master}\n"));
+    service.is_answered_by(&mut connect(service.port), "two");
+    assert_eq!(exchange(&mut kept, &get("/")).0, 200);
+    service.write("", &named("three"));
+    service.running.send(Signal::USR2);
+    service.expect_news("RELOADING=1\n");
+    service.expect_news(&format!("READY=1\nMAINPID={master}\n"));
+    service.is_answered_by(&mut connect(service.port), "three");
+    assert_eq!(service.worker(), worker);
+    assert!(service.ask("master", "show proc").contains("2 [failed: 0]"));
+    // SIGHUP asks for a new worker, as ever.
+    service.running.send(Signal::HUP);
+    service.expect_news("RELOADING=1\n");
+    service.expect_news(&format!("READY=1\nMAINPID={master}\n"));
+    assert_ne!(service.worker(), worker);
+    service.is_answered_by(&mut connect(service.port), "three");
+}
+
+#[test]
+fn an_error_keeps_the_configuration_before_and_is_told_with_its_place() {
+    let service = Service::start(&named("one"));
+    let worker = service.worker();
+    let mut kept = connect(service.port);
+    service.write("", &named("two").replace("status 200", "status lots"));
+    let answer = service.reload();
+    assert!(answer.starts_with("Success=0\n--\n"), "{answer}");
+    assert!(answer.contains("service.cfg:") && answer.contains("lots") && answer.contains("^"), "{answer}");
+    service.expect_news("RELOADING=1\n");
+    service.expect_news("READY=1\nSTATUS=Reload failed!\n");
+    assert_eq!(service.worker(), worker);
+    assert!(service.ask("master", "prompt").contains("master[ReloadFailed]> "));
+    service.is_answered_by(&mut kept, "one");
+    service.is_answered_by(&mut connect(service.port), "one");
+    service.write("", &named("two"));
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_eq!(service.worker(), worker);
+    service.is_answered_by(&mut connect(service.port), "two");
+}
+
+#[test]
+fn what_cannot_be_done_in_place_starts_a_worker_and_tells_why() {
+    let service = Service::start(&named("one"));
+    let rows =
+        [("    tune.bufsize 20000\n", "bufsize of the process"), ("    nbthread 3\n", "the threads are different")];
+    for (global, why) in rows {
+        let worker = service.worker();
+        service.write(global, &named("two"));
+        let answer = service.reload();
+        assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
+        assert!(answer.contains("No reload in place: ") && answer.contains(why), "{answer}");
+        assert_ne!(service.worker(), worker);
+        // The worker before may accept until it has heard of its successor.
+        wait_until("the new worker", || exchange(&mut connect(service.port), &get("/")) == (200, "two".to_owned()));
+        service.write("", &named("one"));
+        assert!(service.reload().starts_with("Success=1\n"));
+    }
+}
+
+/// A frontend before servers that are named by their ports.
+fn balanced(servers: &[(&str, u16)]) -> String {
+    let head = "frontend web\n    bind 127.0.0.1:PORT\n    default_backend app\nbackend app\n    balance roundrobin\n";
+    let lines = servers.iter().map(|(name, port)| format!("    server {name} 127.0.0.1:{port}\n"));
+    head.to_owned() + &lines.collect::<String>()
+}
+
+#[test]
+fn no_request_fails_while_servers_come_and_go() {
+    let ports = [free_port(), free_port()];
+    let _origins = ports.map(|port| {
+        let running = Running::start(Command::new(WEIR).args(["origin", "-L", &format!("127.0.0.1:{port}")]));
+        drop(connect(port));
+        running
+    });
+    let [one, two] = ports;
+    let rounds = [
+        balanced(&[("s1", one), ("s2", two)]),
+        balanced(&[("s2", two)]),
+        balanced(&[("s2", two), ("s3", one)]).replace("balance", "retries 2\n    balance"),
+        balanced(&[("s1", one), ("s2", two), ("s3", one)]),
+        balanced(&[("s3", one)]),
+    ];
+    let service = Service::start(&rounds[0]);
+    let worker = service.worker();
+    let url = format!("http://127.0.0.1:{}/", service.port);
+    let mut load = Running::start(Command::new(WEIR).args(["load", "-c", "8", "-r", "50", "-d", "3", "-S", &url]));
+    let mut reloads = 0;
+    while load.try_status().is_none() {
+        reloads += 1;
+        service.write("", &rounds[reloads % rounds.len()]);
+        let answer = service.reload();
+        assert!(answer.starts_with("Success=1\n") && answer.contains("Reloaded in place"), "{answer}");
+    }
+    let found = load.finish();
+    assert_eq!(found.code(), Some(0), "{}{}", found.stdout, found.stderr);
+    // The last line has the sums: requests in the fourth column, errors in the sixth, answers by class in the last five.
+    let sums: Vec<&str> = found.stdout.lines().last().unwrap_or_default().split_whitespace().collect();
+    assert_eq!([sums[5], sums[10], sums[12], sums[13], sums[14]], ["0"; 5], "{}", found.stdout);
+    assert_ne!(sums[3], "0");
+    assert!(reloads > 3, "{reloads} reloads");
+    assert_eq!(service.worker(), worker);
+}
+
+#[test]
+fn a_command_asks_for_a_reload_and_prints_what_is_said() {
+    let service = Service::start(&named("one"));
+    let master = service.folder.path("master");
+    let reload = || run(Command::new(WEIR).args(["reload", "-S"]).arg(&master));
+    service.write("", &named("two"));
+    let found = reload();
+    assert_eq!(found.code(), Some(0), "{}{}", found.stdout, found.stderr);
+    assert!(
+        found.stdout.contains("Reloaded in place") && found.stdout.contains("rules of proxy web"),
+        "{}",
+        found.stdout
+    );
+    service.is_answered_by(&mut connect(service.port), "two");
+    service.write("", "frontend web\n    bing 127.0.0.1:PORT\n");
+    let found = reload();
+    assert_eq!(found.code(), Some(1), "{}{}", found.stdout, found.stderr);
+    assert!(found.stdout.contains("unknown keyword 'bing'"), "{}", found.stdout);
+    let found = run(Command::new(WEIR).args(["reload", "-S", "/nowhere/master"]));
+    assert_eq!(found.code(), Some(2));
+    let found = run(Command::new(WEIR).args(["reload"]).env_remove("HAPROXY_MASTER_CLI"));
+    assert_eq!(found.code(), Some(2));
+}
+
+#[test]
+fn what_a_reload_would_change_is_told_before() {
+    let folder = Folder::new();
+    let file = |name: &str, global: &str, sections: &str| {
+        let text = format!("global\n    reload in-place\n{global}{DEFAULTS}{}", sections.replace("PORT", "1"));
+        folder.write(name, &text)
+    };
+    let old = file("old.cfg", "", &balanced(&[("s1", 1), ("s2", 2)]));
+    let same = file("same.cfg", "    # nothing\n", &balanced(&[("s1", 1), ("s2", 2)]));
+    let servers = file("servers.cfg", "", &balanced(&[("s2", 2), ("s3", 3)]));
+    let bufsize = file("bufsize.cfg", "    tune.bufsize 20000\n", &balanced(&[("s1", 1), ("s2", 2)]));
+    let wrong = file("wrong.cfg", "    nonsense\n", "");
+    let rows = [
+        (&same, 0, "Nothing that is served differs.\n"),
+        (
+            &servers,
+            0,
+            "server s1 of proxy app is removed\nserver s3 of proxy app is added\nA reload can be done in place.\n",
+        ),
+        (&bufsize, 1, "A reload needs a new worker: bufsize of the process.\n"),
+        (&wrong, 2, ""),
+    ];
+    for (new, code, text) in rows {
+        let found = weir(["diff", &old, new]);
+        assert_eq!((found.code(), found.stdout.as_str()), (Some(code), text), "{}", found.stderr);
+    }
+}
+
+#[test]
+fn addresses_come_and_go_in_place() {
+    let service = Service::start(&named("one"));
+    let worker = service.worker();
+    let other = free_port();
+    let mut kept = connect(service.port);
+    service.is_answered_by(&mut kept, "one");
+    let both = named("two").replace("PORT\n", &format!("PORT\n    bind 127.0.0.1:{other}\n"));
+    service.write("", &both);
+    let answer = service.reload();
+    assert!(answer.contains(&format!("address 127.0.0.1:{other} of proxy web is added")), "{answer}");
+    service.is_answered_by(&mut connect(other), "two");
+    service.is_answered_by(&mut connect(service.port), "two");
+    service.write("", &named("three").replace("PORT", &other.to_string()));
+    let answer = service.reload();
+    assert!(answer.contains("Reloaded in place"), "{answer}");
+    wait_until("the end of the address", || TcpStream::connect(("127.0.0.1", service.port)).is_err());
+    service.is_answered_by(&mut kept, "one");
+    service.is_answered_by(&mut connect(other), "three");
+    // An address that cannot be bound is the business of a new worker, which cannot bind it either.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address");
+    service.write("", &named("four").replace("127.0.0.1:PORT", &taken.to_string()));
+    let answer = service.reload();
+    assert!(answer.starts_with("Success=0\n") && answer.contains("cannot be bound"), "{answer}");
+    service.is_answered_by(&mut connect(other), "three");
+    assert!(service.ask("master", "show proc").contains(&format!("\n{worker} ")));
+}
