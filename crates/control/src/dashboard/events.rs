@@ -88,8 +88,8 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
         if samples && tick % TICKS == 0 {
             sample(&asked, &servers, &mut answer).await;
             left -= 1;
-        } else if tick % (TICKS * 15) == 0 {
-            // A client that has gone is found out.
+        } else if tick % (TICKS * 2) == 0 {
+            // A client that has gone is found out, and no timeout of the proxy ends a stream without news.
             answer.push(":\n\n");
         }
         if let Some(tap) = &mut tap {

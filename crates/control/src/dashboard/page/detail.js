@@ -72,6 +72,12 @@ function actions(row) {
     } }, "Weight"));
 }
 
+// A state that a server is in cannot be asked for once more.
+function mark(node, row) {
+  const state = row.status.startsWith("DRAIN") ? "drain" : row.status.startsWith("MAINT") ? "maint" : "ready";
+  for (const button of node.querySelectorAll("[data-action]")) button.disabled = button.dataset.action === state;
+}
+
 function askWeight(row) {
   const dialog = document.getElementById("ask");
   const field = h("input", { type: "text", inputmode: "numeric", value: row.weight, id: "ask-weight", "aria-label": "Weight from 0 to 256, or percents" });
@@ -163,7 +169,7 @@ function objectColumns(kind) {
   columns.push({ title: "Out", number: true, sort: (object) => object.now.sent || 0, text: (object) => format.rate(object.now.sent) });
   if (kind === "server") {
     columns.push({ title: "Weight", number: true, sort: (object) => object.row.weight || 0, text: (object) => format.whole(object.row.weight) });
-    if (store.admin) columns.push({ title: "Actions", make: (cell, object) => cell.append(actions(object.row)) });
+    if (store.admin) columns.push({ title: "Actions", make: (cell, object) => cell.append(actions(object.row)), update: (cell, object) => mark(cell, object.row) });
   }
   return columns;
 }
@@ -183,7 +189,7 @@ const objectView = (kind) => ({
     const up = kind === "server" ? h("a", { href: linkOf({ kind: "backend", proxy: this.proxy }) }, this.proxy) : h("a", { href: "#/" }, "Overview");
     const parts = [
       h("nav", { class: "crumbs", "aria-label": "Way back" }, up, " / ", kind),
-      h("div", { class: "head" }, h("h2", {}, kind === "server" ? this.name : this.proxy), this.pill, kind === "server" ? actions(object.row) : null),
+      h("div", { class: "head" }, h("h2", {}, kind === "server" ? this.name : this.proxy), this.pill, this.actions = kind === "server" ? actions(object.row) : null),
       this.tiles = tiles(store.of(object), object),
       h("div", { class: "charts" }, ...this.charts.map((chart) => chart.node)),
     ];
@@ -213,6 +219,7 @@ const objectView = (kind) => ({
     }
     if (!this.charts) this.build(object);
     setPill(this.pill, object.row.status);
+    if (this.actions) mark(this.actions, object.row);
     this.tiles.update();
     for (const chart of this.charts) chart.draw();
     if (this.rows) this.rows.show(store.servers(this.proxy));

@@ -26,7 +26,7 @@ function frame() {
   document.getElementById("top").replaceChildren(
     h("div", { class: "bar" }, h("a", { class: "brand", href: "#/" }, logo, h("strong", {}, "Weir"), h("span", { id: "node" })), state,
       h("span", { class: "spacer" }), h("span", { id: "level", class: "level" }),
-      h("button", { class: "button", type: "button", title: "Theme (t)", "aria-label": "Theme", onclick: nextTheme }, h("span", { id: "theme" }, "Auto"))),
+      h("button", { class: "button theme", type: "button", title: "Theme (t)", "aria-label": "Theme", onclick: nextTheme }, h("span", { id: "theme" }, "Auto"))),
     h("nav", { class: "tabs", "aria-label": "Views" }, ...TABS.map(([name, title], at) => h("a", { href: "#/" + name, title: `${title} (${at + 1})`, dataset: { view: name } }, title))));
   theme(THEMES.includes(keep.get("theme")) ? keep.get("theme") : "auto");
 }

@@ -31,8 +31,7 @@ const topologyView = {
   build() {
     this.nodes.clear();
     this.edges = [];
-    // A section that answers by itself, such as one for statistics, has no servers.
-    const backends = store.all("backend").filter(({ row }) => store.servers(row.proxy).length || row.stot > 0 || !store.get("frontend", row.proxy));
+    const backends = store.all("backend").filter(hasPart);
     const order = [];
     for (const front of store.topology.frontends) for (const one of front.backends) if (!order.includes(one.name)) order.push(one.name);
     backends.sort((a, b) => (order.indexOf(a.row.proxy) + 1 || 1e6) - (order.indexOf(b.row.proxy) + 1 || 1e6));
@@ -109,6 +108,11 @@ const topologyView = {
     });
   },
 };
+
+// A section that answers by itself, such as one for statistics, has a backend that nothing goes to.
+function hasPart({ row }) {
+  return store.servers(row.proxy).length > 0 || row.stot > 0 || !store.get("frontend", row.proxy);
+}
 
 function linkOf(row) {
   const part = encodeURIComponent;

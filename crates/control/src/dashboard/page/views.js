@@ -30,7 +30,7 @@ function threadTile() {
     put(big, now.length ? format.percent(now.reduce((sum, value) => sum + value, 0) / now.length) : "–");
     put(small, `${store.threads.length} ${store.threads.length === 1 ? "thread" : "threads"}`);
     while (bars.children.length < Math.min(store.threads.length, 64)) bars.append(h("i", {}));
-    [...bars.children].forEach((bar, at) => { bar.style.height = Math.max(4, now[at] || 0) + "%"; });
+    [...bars.children].forEach((bar, at) => { bar.style.setProperty("--busy", Math.max(3, now[at] || 0)); });
   } };
 }
 
@@ -73,7 +73,7 @@ const overviewView = {
     this.tiles.update();
     for (const chart of this.charts) chart.draw();
     this.fronts.show(store.all("frontend"));
-    this.backs.show(store.all("backend"));
+    this.backs.show(store.all("backend").filter(hasPart));
   },
 };
 
