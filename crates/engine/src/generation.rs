@@ -13,6 +13,9 @@ use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
+/// A file of a configuration: its name, and what it holds.
+pub type NamedText = (String, Vec<u8>);
+
 /// One configuration that the process serves.
 pub struct Generation {
     /// How many the process had before it.
@@ -26,7 +29,7 @@ pub struct Generation {
     /// What the program was made of, for what is added to it; none where nothing can be.
     written: Mutex<Option<Spec>>,
     /// The text that the program was made of, by the names of its files; empty where nothing shows it.
-    text: OnceLock<Box<[(String, Vec<u8>)]>>,
+    text: OnceLock<Box<[NamedText]>>,
 }
 
 impl Generation {
@@ -57,14 +60,14 @@ impl Generation {
     }
 
     /// Remembers the text that the program was made of, for those who show it.
-    pub fn know_text(&self, files: impl Iterator<Item = (String, Vec<u8>)>) {
+    pub fn know_text(&self, files: impl Iterator<Item = NamedText>) {
         if self.program.has_dashboard() {
             self.text.get_or_init(|| files.collect());
         }
     }
 
     /// The text that the program was made of, by the names of its files.
-    pub fn text(&self) -> &[(String, Vec<u8>)] {
+    pub fn text(&self) -> &[NamedText] {
         self.text.get().map_or(&[], |files| files)
     }
 
