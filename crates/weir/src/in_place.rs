@@ -90,6 +90,7 @@ impl Renewal {
         messages.report(&found, &sources);
         let next = Generation::following(Arc::new(program), &before);
         next.know_specification(spec);
+        next.know_text(sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec())));
         Ok(Next { generation: next, changes, opened, went: addresses.went })
     }
 }
