@@ -115,7 +115,7 @@ fn streams_of_clients_become_upgrades() {
         Row { asked: EXTENDED, at_server: UPGRADE_AT_SERVER, answer: SWITCHED, at_client: "HTTP/1.1 200 OK\r\n\r\n" },
         Row {
             asked: CONNECT,
-            at_server: "CONNECT a:80 HTTP/1.1\r\nhost: a\r\n\r\n",
+            at_server: "CONNECT a:80 HTTP/1.1\r\nhost: a:80\r\n\r\n",
             answer: "HTTP/1.1 200 OK\r\n\r\n",
             at_client: "HTTP/1.1 200 OK\r\n\r\n",
         },
