@@ -51,7 +51,7 @@ pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, o
         // As on the page: what version runs is shown where it is asked for.
         let is_version = matches!(row.field.name, "Version" | "Release_date" | "Build info" | "Implementation");
         let value = (row.value)(&info);
-        if value != Value::None && !(is_version && !asked.page().is_some_and(|page| page.shows_version)) {
+        if value != Value::None && (!is_version || asked.page().is_some_and(|page| page.shows_version)) {
             put(out, format_args!("{}{}:{}", commas.next(), Quoted(row.field.name), Shown(&value)));
         }
     }
