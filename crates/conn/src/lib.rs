@@ -5,6 +5,7 @@ mod about;
 pub mod behind;
 pub mod carrier;
 pub mod client;
+pub mod copy;
 pub mod dial;
 pub mod downstream;
 pub mod duplex;

@@ -335,6 +335,8 @@ pub struct Worker {
     /// Scratch memory of evaluations, and of what they render.
     arena: Cell<Option<Box<Bump>>>,
     text: Cell<Vec<u8>>,
+    /// Copies of requests that are under way (`http-request mirror`).
+    pub(crate) copies: Cell<u32>,
     /// Counts what evaluations cost.
     pub meter: Meter,
     /// What `show activity` tells of it.
@@ -374,6 +376,7 @@ impl Worker {
             requests: Cell::new(0),
             arena: Cell::default(),
             text: Cell::default(),
+            copies: Cell::new(0),
             meter: Meter::default(),
             activity: WorkerActivity::default(),
             processor_time: Cell::default(),

@@ -25,6 +25,7 @@ targets! {
     cookie,
     dns_answer,
     expression,
+    fcgi_answer,
     former_states,
     forwarded,
     h1_request,

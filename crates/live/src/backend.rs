@@ -378,7 +378,7 @@ impl ProxyState {
         ended
     }
 
-    /// A slot of another server than [`PickContext::exclude`], for a request that has one already: where the balance has
+    /// A slot of another server than [`PickContext::exclude`], for a request that has one already or is a copy: where the balance has
     /// one that is free, and nowhere else. It never waits.
     pub fn assign_spare<H: Handle>(handle: H, request: &PickContext) -> Option<ServerSlot<H>> {
         let mut servers = handle.backend.lock();

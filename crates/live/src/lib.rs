@@ -13,6 +13,7 @@ mod gate;
 pub mod health;
 mod hedging;
 mod judging;
+mod mirroring;
 mod observing;
 mod outages;
 mod passwords;
@@ -42,6 +43,7 @@ pub use entrance::Entry;
 pub use gate::{Gate, Inside};
 pub use hedging::{HedgeCounts, Hedged};
 pub use judging::Checker;
+pub use mirroring::{MirrorCounts, Mirrored};
 pub use observing::{Ejection, Reason, Seen};
 pub use outages::{LastChange, OutageReport};
 pub use passwords::{Passwords, Proof};
@@ -187,6 +189,8 @@ pub struct ProxyState {
     budget: Option<budget::Budget>,
     /// `hedge-requests`.
     hedging: Option<Box<hedging::Hedging>>,
+    /// Copies of requests that went to it.
+    mirroring: mirroring::Mirroring,
 }
 
 impl ProxyState {
@@ -205,6 +209,7 @@ impl ProxyState {
             cookies: LiveCookies::new(back.map(|back| &back.persistence)),
             budget: back.and_then(|back| back.retry_budget).map(budget::Budget::new),
             hedging: back.and_then(|back| back.hedge).map(|hedge| Box::new(hedging::Hedging::new(hedge))),
+            mirroring: mirroring::Mirroring::default(),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Servers {
 
     /// Takes a slot of a server that is not the one to avoid, where the balance has one that is free.
     pub(super) fn assign_spare(&mut self, request: &PickContext) -> (Option<usize>, Vec<Waker>) {
-        if self.candidates < 2 {
+        if self.candidates == 0 || self.candidates < 2 && request.exclude.is_some() {
             return (None, Vec::new());
         }
         self.held += 1;

@@ -150,6 +150,7 @@ pub(crate) const TABLE: &[Action] = &[
     works(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
     works(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
     works(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
+    works(HTTP_REQUEST, "mirror", "<backend> [sample <percent>]", "Weir's own: sends a copy to another backend."),
     works(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Brings the URI into a normal form."),
     works(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Waits."),
     works(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
@@ -164,6 +165,7 @@ pub(crate) const TABLE: &[Action] = &[
         "",
         "Closes the connection without an answer.",
     ),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "replace-body", "<match> <replacement>", "Weir's own: rewrites bodies."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "replace-header",

@@ -35,4 +35,12 @@ pub struct CacheSpec {
     pub hints: EarlyHints,
     /// `ratio` of `early-hints`, percent.
     pub ratio: u32,
+    /// `coalesce` in milliseconds; 0: off. Weir's own.
+    pub coalesce: u64,
+    /// `stale-while-revalidate`, seconds. Weir's own.
+    pub stale: u32,
+    /// `ranges`. Weir's own.
+    pub ranges: bool,
+    /// `tag-header`: a field's name. Weir's own.
+    pub tag_header: Option<String>,
 }

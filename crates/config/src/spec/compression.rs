@@ -8,11 +8,15 @@ pub enum CompressionAlgorithm {
     Deflate,
     RawDeflate,
     Gzip,
+    /// Weir's own.
+    Brotli,
+    /// Weir's own.
+    Zstd,
 }
 
 impl CompressionAlgorithm {
     /// Every algorithm, in the order in which `-vv` lists them.
-    pub const ALL: [Self; 4] = [Self::Identity, Self::Deflate, Self::RawDeflate, Self::Gzip];
+    pub const ALL: [Self; 6] = [Self::Identity, Self::Deflate, Self::RawDeflate, Self::Gzip, Self::Brotli, Self::Zstd];
 
     /// The name in the configuration, in `res.comp_algo` and in logs.
     pub const fn name(self) -> &'static str {
@@ -21,6 +25,8 @@ impl CompressionAlgorithm {
             Self::Deflate => "deflate",
             Self::RawDeflate => "raw-deflate",
             Self::Gzip => "gzip",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
         }
     }
 
@@ -30,6 +36,8 @@ impl CompressionAlgorithm {
             Self::Identity => "identity",
             Self::Deflate | Self::RawDeflate => "deflate",
             Self::Gzip => "gzip",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
         }
     }
 

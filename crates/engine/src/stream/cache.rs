@@ -1,6 +1,7 @@
 //! What caches do for a stream (configuration manual, section 6): which requests they may answer (`cache-use`), which responses they may
 //! store (`cache-store`), and the answer that is made of a stored one. Must never hold a response.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::service::{Failed, Service};
-use live::cache::{Cache, Codings, Found, Lifetime, Object, Signature, Varies};
+use live::cache::{Cache, Codings, Found, Lead, Lifetime, Object, Role, Signature, Varies};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
 use wire::date::parse_http_date;
@@ -20,6 +21,9 @@ use crate::stream::hints;
 use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
 use crate::stream_state::StreamState;
+
+/// How long one request may take that fetches a response in the place of an old one, before another one goes.
+const REFRESH: Duration = Duration::from_secs(60);
 
 /// How the cache is named in place of a server.
 const SHOWN: &str = "<CACHE>";
@@ -36,6 +40,10 @@ pub struct CacheUse {
     hit: Option<(usize, Arc<Object>)>,
     /// What hints are sent of.
     hints: Option<Arc<Object>>,
+    /// Others wait for its response.
+    lead: Cell<Option<Lead>>,
+    /// The cache whose next response for the same it waits for.
+    awaits: Option<usize>,
 }
 
 /// What a cache does for a request.
@@ -45,6 +53,8 @@ pub enum Help {
     Answers,
     /// It has hints for the client.
     Hints,
+    /// Another request asks a server for the same.
+    Waits,
     /// Nothing.
     None,
 }
@@ -129,22 +139,81 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             found = cache.look_up(&key, signature, rt::now());
         }
     }
-    let mut cache_use = CacheUse { key, signature, may_store, hit: None, hints: None };
-    let help = match found {
-        Found::Hit(object) => {
-            count(session, state, |counters| &counters.cache_hits);
-            state.cache_hit = Some(index);
-            cache_use.hit = Some((index, object));
-            Help::Answers
+    let mut cache_use =
+        CacheUse { key, signature, may_store, hit: None, hints: None, lead: Cell::default(), awaits: None };
+    let help = settle(session, state, cache, (&mut cache_use, index, hints), found, true);
+    state.cache = Some(Box::new(cache_use));
+    help
+}
+
+/// What is found means for a request. `first`: it has not waited yet.
+fn settle(
+    session: &Session,
+    state: &mut StreamState,
+    cache: &Arc<Cache>,
+    (cache_use, index, hints): (&mut CacheUse, usize, bool),
+    found: Found,
+    first: bool,
+) -> Help {
+    let now = rt::now();
+    let found = match found {
+        // One request fetches another one, the others are served meanwhile.
+        Found::Stale(object) if cache_use.may_store => match cache.join(&cache_use.key, now, now + REFRESH) {
+            Role::Leads(lead) => {
+                cache_use.lead.set(Some(lead));
+                Found::Nothing
+            }
+            Role::Follows => Found::Hit(object),
+        },
+        Found::Stale(object) => Found::Hit(object),
+        other => other,
+    };
+    if let Found::Hit(object) = found {
+        count(session, state, |counters| &counters.cache_hits);
+        state.cache_hit = Some(index);
+        cache_use.hit = Some((index, object));
+        return Help::Answers;
+    }
+    let leads = cache_use.lead.take();
+    let is_alone = leads.is_some();
+    cache_use.lead.set(leads);
+    if let Some(limit) = cache.plan().coalesce.filter(|_| cache_use.may_store && first && !is_alone) {
+        match cache.join(&cache_use.key, now, now + limit) {
+            Role::Leads(lead) => cache_use.lead.set(Some(lead)),
+            Role::Follows => {
+                cache_use.awaits = Some(index);
+                return Help::Waits;
+            }
         }
+    }
+    match found {
         Found::Hints(object) if hints => {
             count(session, state, |counters| &counters.cache_hint_hits);
             cache_use.hints = Some(object);
             Help::Hints
         }
-        Found::Hints(_) | Found::Nothing => Help::None,
-    };
-    state.cache = Some(Box::new(cache_use));
+        _ => Help::None,
+    }
+}
+
+/// The cache that a request waits for, and the key of what it asks for.
+pub fn awaited(session: &Session, state: &StreamState) -> Option<(Arc<Cache>, Box<[u8]>)> {
+    let cache_use = state.cache.as_deref()?;
+    let cache = session.worker.process.live.caches.get(cache_use.awaits?)?;
+    Some((Arc::clone(cache), cache_use.key.clone()))
+}
+
+/// The other request has been answered, or takes too long: looks again.
+pub fn look_again(session: &Session, state: &mut StreamState) -> Help {
+    let Some(mut cache_use) = state.cache.take() else { return Help::None };
+    let index = cache_use.awaits.take();
+    let cache = index.and_then(|index| session.worker.process.live.caches.get(index));
+    let mut help = Help::None;
+    if let (Some(cache), Some(index), Some(signature)) = (cache, index, &cache_use.signature) {
+        let found = cache.look_up(&cache_use.key, signature, rt::now());
+        help = settle(session, state, cache, (&mut cache_use, index, false), found, false);
+    }
+    state.cache = Some(cache_use);
     help
 }
 
@@ -163,9 +232,13 @@ pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
 }
 
 /// The service that answers a request by what was found for it.
-pub fn answer(state: &mut StreamState) -> Started {
+pub fn answer(session: &Session, state: &mut StreamState) -> Started {
     let found = state.cache.as_mut().and_then(|cache_use| cache_use.hit.take());
-    let service = found.map(|(_, object)| Box::new(Stored { object, piece: 0, at: 0 }) as Box<dyn Service>);
+    let service = found.map(|(index, object)| {
+        let cache = session.worker.process.live.caches.get(index);
+        let ranges = cache.is_some_and(|cache| cache.plan().ranges);
+        Box::new(Stored { ranges, ..Stored::new(object) }) as Box<dyn Service>
+    });
     Started { service, shown: SHOWN.into(), ruled: true }
 }
 
@@ -173,6 +246,8 @@ pub fn answer(state: &mut StreamState) -> Started {
 fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return };
     let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
+    // Whoever waits goes on once it is stored, or now.
+    let lead = cache_use.lead.take();
     let method = state.request.known_method();
     if is_unsafe(method) {
         if (200..400).contains(&head.status()) {
@@ -195,7 +270,7 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     // How old it is says the cache.
     head.remove_all(b"age");
     if let Some(storing) = cache.begin(&cache_use.key, &signature, object, length) {
-        filter::keep(filters, index, storing);
+        filter::keep(filters, index, storing.led_by(lead));
     }
 }
 
@@ -229,10 +304,22 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
     object.variant = variant;
     let date = |name: &[u8]| head.first(name).and_then(parse_http_date);
     object.modified = date(b"last-modified").or_else(|| date(b"date")).unwrap_or(rt::wall().seconds);
+    if let Some(field) = &plan.tag_field {
+        object.tags = tags(head, field);
+    }
     if plan.hints != config::spec::EarlyHints::Off {
         object.hints = head.all(b"link").filter_map(hints::of_field).collect();
     }
     Some((object, length))
+}
+
+/// Tags of a response at most.
+const TAGS: usize = 64;
+
+/// The tags that a field names, between blanks and commas.
+fn tags(head: &Head, field: &[u8]) -> Box<[Box<[u8]>]> {
+    let all = head.all(field).flat_map(|value| value.split(|byte| matches!(byte, b' ' | b',' | b'\t')));
+    all.filter(|tag| !tag.is_empty()).take(TAGS).map(Into::into).collect()
 }
 
 /// How long a response may be used (RFC 9111, section 4.2.1): `None`: it must not be stored.
@@ -280,9 +367,63 @@ struct Stored {
     /// The piece that is next, and how much of it is out.
     piece: usize,
     at: usize,
+    /// Bytes that are still to be sent.
+    left: u64,
+    /// Ranges are answered.
+    ranges: bool,
+}
+
+/// A part of a stored response, or that there is no such part.
+enum Part {
+    Range(u64, u64),
+    None,
 }
 
 impl Stored {
+    fn new(object: Arc<Object>) -> Self {
+        let left = object.length;
+        Self { object, piece: 0, at: 0, left, ranges: false }
+    }
+
+    /// The one range that a request asks for (RFC 9110, section 14.2): first and last byte. `None`: all of it is sent.
+    fn part(&self, request: &Head) -> Option<Part> {
+        let own = &self.object.head;
+        let mut fields = request.all(b"range");
+        let (Some(value), None) = (fields.next(), fields.next()) else { return None };
+        if !self.ranges || request.known_method() != Method::Get || own.status() != 200 {
+            return None;
+        }
+        if let Some(condition) = request.first(b"if-range") {
+            let is_same = |name: &[u8]| own.first(name) == Some(condition);
+            if condition.starts_with(b"W/") || !is_same(b"etag") && !is_same(b"last-modified") {
+                return None;
+            }
+        }
+        let text = std::str::from_utf8(value).ok()?.trim();
+        let (unit, range) = text.split_once('=')?;
+        let (first, last) = range.trim().split_once('-').filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
+        let number = |text: &str| if text.is_empty() { Some(None) } else { seconds(text.as_bytes()).map(Some) };
+        let length = self.object.length;
+        Some(match (number(first)?, number(last)?) {
+            (Some(first), None) if first < length => Part::Range(first, length - 1),
+            (Some(first), Some(last)) if first > last => return None,
+            (Some(first), Some(last)) if first < length => Part::Range(first, last.min(length - 1)),
+            (None, Some(count)) if count > 0 && length > 0 => Part::Range(length - count.min(length), length - 1),
+            (None, None) => return None,
+            _ => Part::None,
+        })
+    }
+
+    /// Goes to a byte of the body.
+    fn seek(&mut self, first: u64, last: u64) {
+        let mut skipped = usize::try_from(first).unwrap_or(usize::MAX);
+        while let Some(piece) = self.object.body.get(self.piece).filter(|piece| piece.len() <= skipped) {
+            skipped -= piece.len();
+            self.piece += 1;
+        }
+        (self.at, self.left) = (skipped, last - first + 1);
+    }
+
     /// Whether the client has this response already (RFC 9110, section 13.2.2).
     fn is_known(&self, request: &Head) -> bool {
         let own = &self.object.head;
@@ -317,6 +458,29 @@ impl Service for Stored {
         let object = &self.object;
         let own = &object.head;
         let known = self.is_known(request);
+        let part = if known { None } else { self.part(request) };
+        if let Some(part) = part {
+            let length = object.length;
+            let own = Arc::clone(object);
+            own.head.fields().for_each(|(name, value)| answer.append(name, value));
+            let range = match part {
+                Part::Range(first, last) => {
+                    answer.set_status(206, b"Partial Content");
+                    answer.frame_with_length(last - first + 1);
+                    self.seek(first, last);
+                    format!("bytes {first}-{last}/{length}")
+                }
+                Part::None => {
+                    answer.set_status(416, b"Range Not Satisfiable");
+                    answer.frame_with_length(0);
+                    self.left = 0;
+                    format!("bytes */{length}")
+                }
+            };
+            answer.append(b"content-range", range.as_bytes());
+            answer.append(b"age", own.age(rt::now()).to_string().as_bytes());
+            return Poll::Ready(Ok(()));
+        }
         if known {
             answer.set_status(304, b"Not Modified");
             answer.framing = Framing::None;
@@ -330,13 +494,14 @@ impl Service for Stored {
     }
 
     fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
-        let Some(piece) = self.object.body.get(self.piece) else { return Poll::Ready(Ok(0)) };
+        let Some(piece) = self.object.body.get(self.piece).filter(|_| self.left > 0) else { return Poll::Ready(Ok(0)) };
         let rest = &piece[self.at..];
-        let length = rest.len().min(out.room());
+        let length = rest.len().min(out.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if !out.push(&rest[..length]) {
             return Poll::Ready(Err(Failed));
         }
         self.at += length;
+        self.left -= length as u64;
         if self.at == piece.len() {
             (self.piece, self.at) = (self.piece + 1, 0);
         }
@@ -402,7 +567,7 @@ mod tests {
             Lifetime { stored: Moment::ZERO, age: 0, left: Duration::from_secs(1) },
         );
         object.modified = parse_http_date(DATE.as_bytes()).unwrap();
-        let stored = Stored { object: Arc::new(object), piece: 0, at: 0 };
+        let stored = Stored::new(Arc::new(object));
         let rows: &[Row<'_, bool>] = &[
             (&[], false),
             (&[("if-none-match", "\"e, f\"")], true),

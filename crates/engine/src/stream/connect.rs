@@ -33,7 +33,7 @@ use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private::PrivateLinks;
 use crate::stream::{redirect, sharing, websocket};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
-use crate::worker::{SharedStreamState, Slot};
+use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// The pause before the same server is tried again, at most.
 const TURNAROUND: Duration = Duration::from_secs(1);
@@ -461,23 +461,8 @@ impl Request<'_> {
         link.map(|link| speak_fcgi(backend, server, link, false))
     }
 
-    /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
-    /// many as `strict-maxconn` permits, and all are in use.
     pub(super) fn make_room(&self, server: &Server) -> Result<Option<Reservation>, ()> {
-        let Some(maxconn) = server.maxconn else { return Ok(None) };
-        let worker = &self.session.worker;
-        let pool = &worker.process.pool;
-        let served = worker.process.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
-        if pool.idle(server.serial) + served > maxconn as usize {
-            worker.links.evict(pool, server.serial);
-        }
-        if !server.strict_maxconn {
-            return Ok(None);
-        }
-        // The limit may have been changed meanwhile; one that follows the load is below `maxconn` now and then.
-        let now = worker.process.live.proxies[self.proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
-        let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
-        pool.reserve(server.serial, most as usize).map(Some).ok_or(())
+        make_room(&self.session.worker, self.proxy, server)
     }
 
     /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.
@@ -543,6 +528,24 @@ impl Request<'_> {
         })
         .await
     }
+}
+
+/// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
+/// many as `strict-maxconn` permits, and all are in use.
+pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Result<Option<Reservation>, ()> {
+    let Some(maxconn) = server.maxconn else { return Ok(None) };
+    let pool = &worker.process.pool;
+    let served = worker.process.live.proxies[proxy.index].counts(Some(server.index)).srv_conn as usize;
+    if pool.idle(server.serial) + served > maxconn as usize {
+        worker.links.evict(pool, server.serial);
+    }
+    if !server.strict_maxconn {
+        return Ok(None);
+    }
+    // The limit may have been changed meanwhile; one that follows the load is below `maxconn` now and then.
+    let now = worker.process.live.proxies[proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
+    let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
+    pool.reserve(server.serial, most as usize).map(Some).ok_or(())
 }
 
 /// Has a connection speak FastCGI where its server does.

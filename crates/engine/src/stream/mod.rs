@@ -28,6 +28,7 @@ pub mod http;
 pub mod kernel;
 mod link_reuse;
 pub mod metrics;
+mod mirror;
 mod observing;
 pub mod page;
 pub mod password_check;

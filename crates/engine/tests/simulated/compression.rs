@@ -24,6 +24,17 @@ fn decoded(coding: &str, data: &[u8]) -> Vec<u8> {
             decoder.read_to_end(&mut out).unwrap();
             decoder.into_inner()
         }
+        "br" => {
+            let mut rest = data;
+            brotli::BrotliDecompress(&mut rest, &mut out).unwrap();
+            rest
+        }
+        "zstd" => {
+            out = vec![0; 100_000];
+            let length = zstd_safe::decompress(&mut out[..], data).unwrap();
+            out.truncate(length);
+            &[]
+        }
         "raw-deflate" => {
             let mut decoder = flate2::bufread::DeflateDecoder::new(data);
             decoder.read_to_end(&mut out).unwrap();
@@ -59,7 +70,7 @@ fn random(state: &mut u64, below: usize) -> usize {
 
 #[test]
 fn what_is_compressed_decodes_byte_for_byte() {
-    let algorithms = ["gzip", "deflate", "raw-deflate", "identity"];
+    let algorithms = ["gzip", "deflate", "raw-deflate", "identity", "br", "zstd"];
     let around = [
         "",
         "filter trace quiet random-forwarding\n filter comp-res\n filter trace quiet random-forwarding max-fwd 700\n ",

@@ -7,6 +7,7 @@ extern crate weir_engine as engine;
 
 mod api;
 mod messages;
+mod mirroring;
 mod world;
 
 mod accepting;
@@ -50,6 +51,7 @@ mod rates;
 mod recording;
 mod records;
 mod reloads;
+mod replacing;
 mod resolving;
 mod retries;
 mod retry_on;
@@ -61,6 +63,7 @@ mod secure;
 mod services;
 mod several;
 mod sharing;
+mod sharing_answers;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;

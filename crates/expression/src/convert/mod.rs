@@ -35,6 +35,7 @@ mod when;
 mod x509;
 
 pub use unsupported::NAMES as WAITING;
+pub(crate) use unsupported::reason as waiting_reason;
 
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, Type, Value};

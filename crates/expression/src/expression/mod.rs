@@ -8,7 +8,7 @@ pub(crate) use argument::to_variable;
 pub use argument::{Argument, Arguments, Kind, Signature};
 
 use crate::condition::Acl;
-use crate::convert::{Convert, Converter};
+use crate::convert::{self, Convert, Converter};
 use crate::fetch::{self, Each, Fetch, SampleOf};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
@@ -415,7 +415,8 @@ fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
 fn step(call: &Call, input: Type, place: EvalPlace, names: &dyn Names) -> Result<ConverterCall, ExpressionError> {
     let Some(converter) = names.vocabulary().converter(&call.name) else {
         if names.vocabulary().awaits_converter(&call.name) {
-            return Err(error(format!("converter '{}' is not supported yet by Weir", call.name), 0..0));
+            let why = convert::waiting_reason(&call.name).unwrap_or("is not supported yet by Weir");
+            return Err(error(format!("converter '{}' {why}", call.name), 0..0));
         }
         let known = nearest(&call.name, names.vocabulary().converter_names());
         let hint = known.map(|known| format!("did you mean '{known}'?"));

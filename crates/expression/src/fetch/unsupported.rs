@@ -23,6 +23,10 @@ pub fn reason(name: &str) -> Option<&'static str> {
         _ if name.starts_with("internal.htx") => Some(
             "shows how HAProxy keeps messages in memory; Weir keeps them in another way and has nothing to show there",
         ),
+        "51d.all" | "da-csv-fetch" | "wurfl-get" | "wurfl-get-all" => Some(
+            "is not supported by Weir, which contains no vendor's library for the detection of devices; a map of User-Agent or \
+             Sec-CH-UA fields, or a converter in Lua, can classify devices",
+        ),
         "fcgi.docroot" | "fcgi.index" => Some("is not supported yet by Weir: it belongs to FastCGI applications"),
         "ssl_fc_unique_id" | "ssl_bc_unique_id" => Some(
             "is not supported by Weir: the Finished message that it consists of stays inside of the handshake (RFC 5929); \

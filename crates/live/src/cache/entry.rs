@@ -3,6 +3,7 @@
 use super::{Lifetime, Signature, Varies};
 use base::moment::Moment;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::http::{Framing, Head};
 
 /// A response.
@@ -24,13 +25,25 @@ pub struct Object {
     pub variant: (Varies, Signature),
     /// The values of Link fields that may be sent before a response.
     pub hints: Vec<Box<[u8]>>,
+    /// The tags that it can be removed by.
+    pub tags: Box<[Box<[u8]>]>,
 }
 
 impl Object {
     pub(super) fn begin(head: Head, life: Lifetime) -> Self {
         let chunked = head.framing == Framing::Chunked;
         let variant = (Varies::default(), Signature::default());
-        Self { head, body: Vec::new(), length: 0, chunked, life, modified: 0, variant, hints: Vec::new() }
+        Self {
+            head,
+            body: Vec::new(),
+            length: 0,
+            chunked,
+            life,
+            modified: 0,
+            variant,
+            hints: Vec::new(),
+            tags: Box::default(),
+        }
     }
 
     /// Its age, seconds.
@@ -43,9 +56,15 @@ impl Object {
         now.saturating_since(self.life.stored) >= self.life.left
     }
 
-    /// Bytes of its head and its hints.
+    /// Whether it was over less than that time ago.
+    pub fn is_within(&self, now: Moment, stale: Duration) -> bool {
+        now.saturating_since(self.life.stored) < self.life.left.saturating_add(stale)
+    }
+
+    /// Bytes of its head, its tags and its hints.
     pub fn head_bytes(&self) -> u64 {
-        self.head.measure() as u64 + self.hint_bytes()
+        let tags: u64 = self.tags.iter().map(|tag| tag.len() as u64).sum();
+        self.head.measure() as u64 + self.hint_bytes() + tags
     }
 
     /// Bytes of its hints.

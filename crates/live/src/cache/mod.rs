@@ -4,6 +4,7 @@
 //! read a clock.
 
 mod entry;
+mod flights;
 mod shard;
 mod storing;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 mod vary;
 
 pub use entry::{Entry, Listed, Object};
+pub use flights::{Lead, Role};
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
@@ -57,6 +59,14 @@ pub struct CachePlan {
     pub hints: EarlyHints,
     /// Blocks that entries of hints alone may take, where responses are stored as well.
     pub hint_blocks: u32,
+    /// `coalesce`: how long a request waits for another one that asks for the same.
+    pub coalesce: Option<Duration>,
+    /// `stale-while-revalidate`: how long a response that is over is used while another one is fetched.
+    pub stale: Duration,
+    /// `ranges`.
+    pub ranges: bool,
+    /// `tag-header`: the field that names the tags of a response, in lower case.
+    pub tag_field: Option<Box<[u8]>>,
 }
 
 /// The caches of a program, by index.
@@ -86,6 +96,8 @@ impl Caches {
 pub enum Found {
     /// A response.
     Hit(Arc<Object>),
+    /// A response that is over, and may be used while another one is fetched.
+    Stale(Arc<Object>),
     /// Values of Link fields that a response had, which is not there any more.
     Hints(Arc<Object>),
     /// Nothing.
@@ -98,6 +110,8 @@ pub struct Cache {
     plan: CachePlan,
     key: Key,
     shards: Box<[Mutex<Shard>]>,
+    /// Requests under way, split in the same way.
+    flights: Box<[flights::Flights]>,
     /// Blocks that are taken: by entries, and for responses that are still coming.
     used: AtomicU32,
     /// Of these, blocks of entries that hold hints alone.
@@ -114,8 +128,9 @@ fn blocks(bytes: u64) -> u32 {
 impl Cache {
     fn new(plan: CachePlan, key: Key) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
         let (used, hints, turn) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
-        Self { plan, key, shards, used, hints, turn }
+        Self { plan, key, shards, flights, used, hints, turn }
     }
 
     /// What it is made of.
@@ -145,6 +160,10 @@ impl Cache {
         self.lock(self.hash(key) as usize)
     }
 
+    fn flights(&self, key: &[u8]) -> &flights::Flights {
+        &self.flights[self.hash(key) as usize % self.flights.len()]
+    }
+
     fn next_turn(&self) -> u64 {
         self.turn.fetch_add(1, Relaxed)
     }
@@ -153,7 +172,8 @@ impl Cache {
     pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
         let mut shard = self.shard(key);
         let turn = self.next_turn();
-        let (found, freed) = shard.look_up(key, request, (now, turn), self.plan.hints != EarlyHints::Off);
+        let keeps_hints = self.plan.hints != EarlyHints::Off;
+        let (found, freed) = shard.look_up(key, request, (now, turn, self.plan.stale), keeps_hints);
         self.give_back(freed);
         found
     }
@@ -192,9 +212,22 @@ impl Cache {
     }
 
     /// Forgets everything that is stored for a key.
-    pub fn remove(&self, key: &[u8]) {
+    /// Returns whether there was anything.
+    pub fn remove(&self, key: &[u8]) -> bool {
         let freed = self.shard(key).remove(key);
         self.give_back(freed);
+        freed != (0, 0)
+    }
+
+    /// Forgets every entry that a caller chooses by its tags; how many there were.
+    pub fn purge(&self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> usize {
+        let mut count = 0;
+        for at in 0..self.shards.len() {
+            let (freed, removed) = self.lock(at).purge(&chooses);
+            self.give_back(freed);
+            count += removed;
+        }
+        count
     }
 
     /// Blocks of full entries, and of hints alone, that are not used any more.

@@ -5,6 +5,7 @@ use super::{Entry, Found, Listed, Object, Signature};
 use base::moment::Moment;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A part of a cache.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl Shard {
         &mut self,
         key: &[u8],
         request: &Signature,
-        (now, turn): (Moment, u64),
+        (now, turn, stale): (Moment, u64, Duration),
         keeps_hints: bool,
     ) -> (Found, (u32, u32)) {
         let mut gone = (0, 0);
@@ -51,10 +52,15 @@ impl Shard {
             self.order.insert(turn, key);
             return (Found::Hit(Arc::clone(&entry.object)), gone);
         }
+        let is_gone = |object: &Object| object.is_over(now) && !object.is_within(now, stale);
+        let useful = entries.iter().find(|entry| !entry.hints_alone && !is_gone(&entry.object) && answers(entry));
+        if let Some(entry) = useful {
+            return (Found::Stale(Arc::clone(&entry.object)), gone);
+        }
         let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
         let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
         // What is too old and has no hints is of no use.
-        let old = |entry: &Entry| entry.object.is_over(now) && (!keeps_hints || entry.object.hints.is_empty());
+        let old = |entry: &Entry| is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
         let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
         turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
         (found, gone)
@@ -98,6 +104,15 @@ impl Shard {
         let turns: Vec<u64> = self.entries.get(key).into_iter().flatten().map(|entry| entry.turn).collect();
         turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
         gone
+    }
+
+    /// Removes the entries that are chosen by their tags: their blocks, and how many there were.
+    pub(super) fn purge(&mut self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> ((u32, u32), usize) {
+        let chosen = self.entries.values().flatten().filter(|entry| chooses(&entry.object.tags));
+        let turns: Vec<u64> = chosen.map(|entry| entry.turn).collect();
+        let mut gone = (0, 0);
+        turns.iter().for_each(|turn| add(&mut gone, self.take(*turn)));
+        (gone, turns.len())
     }
 
     fn find(&mut self, turn: u64) -> Option<&mut Entry> {

@@ -1,7 +1,7 @@
 //! A response while it is stored: it holds blocks of its cache, and is found only once all of it is there. Dropped before, it
 //! leaves nothing. Must never hold more than the cache has given it.
 
-use super::{Cache, Entry, Object, Signature, blocks};
+use super::{Cache, Entry, Lead, Object, Signature, blocks};
 use std::sync::Arc;
 
 /// Bytes of a piece of a body whose length is not known, or of a long one.
@@ -21,6 +21,8 @@ pub struct Storing {
     length: Option<u64>,
     /// Blocks that it holds.
     blocks: u32,
+    /// The request is one that others wait for.
+    lead: Option<Lead>,
 }
 
 impl Storing {
@@ -31,7 +33,7 @@ impl Storing {
         object: Object,
         length: Option<u64>,
     ) -> Self {
-        Self { cache, key, request, object: Some(object), piece: Vec::new(), length, blocks: 0 }
+        Self { cache, key, request, object: Some(object), piece: Vec::new(), length, blocks: 0, lead: None }
     }
 
     /// With so many blocks; `None`: there is no room.
@@ -41,6 +43,13 @@ impl Storing {
         }
         self.blocks = needed;
         Some(self)
+    }
+
+    /// Others wait for it.
+    #[must_use]
+    pub fn led_by(mut self, lead: Option<Lead>) -> Self {
+        self.lead = lead;
+        self
     }
 
     /// Adds payload. False: it is larger than it may be, or there is no more room; it is to be dropped.

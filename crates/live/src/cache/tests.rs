@@ -12,6 +12,10 @@ fn plan(blocks: u32) -> CachePlan {
         variants: 2,
         hints: EarlyHints::Off,
         hint_blocks: 0,
+        coalesce: None,
+        stale: Duration::ZERO,
+        ranges: false,
+        tag_field: None,
     }
 }
 
@@ -152,6 +156,7 @@ fn hints_outlive_responses_within_their_share() {
     }
     let found = |key: &str| match cache.look_up(key.as_bytes(), &Signature::default(), at(1)) {
         Found::Hit(_) => "response",
+        Found::Stale(_) => "stale",
         Found::Hints(_) => "hints",
         Found::Nothing => "nothing",
     };

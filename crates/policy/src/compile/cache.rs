@@ -1,7 +1,9 @@
 //! Caches: sizes become blocks. Must never hold an object.
 
 use config::spec::CacheSpec;
+use config::text::to_bytes;
 use live::cache::CachePlan;
+use std::time::Duration;
 
 /// Blocks of a kilobyte in a megabyte.
 const BLOCKS: u32 = 1_024;
@@ -18,6 +20,10 @@ pub(super) fn plan(written: &CacheSpec) -> CachePlan {
         varies: written.varies,
         variants: written.variants,
         hints: written.hints,
+        coalesce: (written.coalesce > 0).then(|| Duration::from_millis(written.coalesce)),
+        stale: Duration::from_secs(u64::from(written.stale)),
+        ranges: written.ranges,
+        tag_field: written.tag_header.as_ref().map(|name| to_bytes(name).to_ascii_lowercase().into()),
         hint_blocks: u32::try_from(u64::from(blocks) * u64::from(written.ratio) / 100).unwrap_or(u32::MAX),
     }
 }

@@ -4,10 +4,11 @@ use super::Compiler;
 use crate::program::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
 use crate::rule::{Action, RuleNames, expression_text};
 use config::diagnostic::Form;
+use config::keyword::rule::HTTP_RESPONSE;
 use config::span::Spanned;
 use config::spec::{
     BandwidthSpec, CompressionDirection, CompressionSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec,
-    SharedLimitSpec, Spec,
+    RuleSpec, SharedLimitSpec, Spec,
 };
 use expression::sample::{EvalPlace, cast};
 use expression::{Expression, Names};
@@ -93,7 +94,12 @@ impl Compiler<'_> {
             }
             _ => filter_of(filter, &proxy.name.value, proxy.compression.direction),
         };
+        // A rule on responses cannot give a stream its first filter.
+        let replaces = |rule: &RuleSpec| {
+            rule.set == HTTP_RESPONSE && rule.line.words.first().is_some_and(|word| word.text == "replace-body")
+        };
         Filters {
+            are_wanted: !written.list.is_empty() || proxy.rules.rules.iter().any(replaces),
             list: written.list.iter().map(filter).collect(),
             request: order(written, written.request.as_ref()),
             response: order(written, written.response.as_ref()),

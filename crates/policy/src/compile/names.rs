@@ -6,7 +6,7 @@ use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::RuleNames;
 use config::span::Span;
-use config::spec::{ProxyKind, RuleLineSpec, Spec};
+use config::spec::{Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
 use expression::Names;
 use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use expression::key::Keys;
@@ -276,6 +276,29 @@ impl RuleNames for SpecNames<'_> {
 
     fn cache(&self, name: &str) -> Option<usize> {
         self.spec.sections.caches.iter().position(|cache| cache.name == name)
+    }
+
+    fn mirror(&self, name: &str) -> Result<usize, String> {
+        let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'."))?;
+        let proxy = &self.spec.proxies[found];
+        if proxy.mode != Mode::Http {
+            return Err(format!("backend '{name}' is not in HTTP mode."));
+        }
+        let unfit = |server: &ServerSpec| {
+            let connecting = &server.connecting;
+            let speaks =
+                connecting.protocol.filter(|protocol| !matches!(protocol, MuxProtocol::Http1 | MuxProtocol::None));
+            let what = speaks.map(|protocol| format!("proto {}", protocol.name()));
+            what.or_else(|| connecting.socks4.is_some().then(|| "socks4".to_owned()))
+                .or_else(|| (connecting.proxy_header != ProxyHeaderSpec::default()).then(|| "send-proxy".to_owned()))
+        };
+        let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));
+        match servers.next() {
+            Some((server, option)) => {
+                Err(format!("server '{name}/{server}' uses '{option}', which copies do not support yet."))
+            }
+            None => Ok(found),
+        }
     }
 
     fn resolvers(&self, name: &str) -> Option<usize> {

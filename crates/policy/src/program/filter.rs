@@ -9,6 +9,8 @@ use std::time::Duration;
 /// The filters of a proxy and the orders in which they see both directions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
+    /// Streams have filters: some are declared, or rules may attach some to a response.
+    pub are_wanted: bool,
     /// As declared.
     pub list: Box<[Filter]>,
     /// Which of them see what goes to the server, in this order.

@@ -122,6 +122,12 @@ pub trait RuleNames: Names {
     /// A `cache` section's index.
     fn cache(&self, name: &str) -> Option<usize>;
 
+    /// The index of a backend that `mirror` may send copies to.
+    ///
+    /// # Errors
+    /// Why it may not.
+    fn mirror(&self, name: &str) -> Result<usize, String>;
+
     /// A `resolvers` section's index.
     fn resolvers(&self, name: &str) -> Option<usize>;
 

@@ -37,6 +37,7 @@ mod ocsp;
 mod packages;
 mod pages;
 mod peers;
+mod php_fpm;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;

@@ -192,6 +192,14 @@ impl Head {
         self.fields.prepend(name, value);
     }
 
+    /// Has the message say a body of that length, whatever it said before. The field is the last one.
+    pub fn frame_with_length(&mut self, length: u64) {
+        self.fields.remove_known(super::Name::TransferEncoding);
+        self.fields.remove_known(super::Name::ContentLength);
+        self.framing = Framing::Length(length);
+        self.append(b"content-length", length.to_string().as_bytes());
+    }
+
     /// Has the body go on in chunks, because its length is not known any more. The field that says so is the last one, unless there is
     /// one already.
     pub fn frame_in_chunks(&mut self) {

@@ -31,6 +31,10 @@ const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> 
     Keyword::new((), name, usage, doc, Status::NotYet)
 }
 
+const fn refused(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> FilterKeyword {
+    Keyword::new((), name, usage, doc, Status::Refused(sentence))
+}
+
 /// Every filter.
 pub(crate) const TABLE: &[FilterKeyword] = &[
     supported(
@@ -51,8 +55,20 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
     supported("compression", "", "Puts compression among the filters.", compression::both),
     supported("fcgi-app", "<section>", "Puts a FastCGI application among the filters.", fcgi_app::read),
     supported("grpc-web", "", "Translates gRPC-Web of clients to gRPC of servers, and back. Weir's own.", grpc_web),
-    not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
-    not_yet("ot", "[id <id>] config <file>", "OpenTracing, by its short name."),
+    refused(
+        "opentracing",
+        "[id <id>] config <file>",
+        "OpenTracing.",
+        "'filter opentracing' is not supported by Weir: the OpenTracing project has ended. Log lines with 'unique-id-format' or with \
+             the request's traceparent field, and 'trace' sources of the runtime API, tell how requests went.",
+    ),
+    refused(
+        "ot",
+        "[id <id>] config <file>",
+        "OpenTracing, by its short name.",
+        "'filter ot' is not supported by Weir: the OpenTracing project has ended. Log lines with 'unique-id-format' or with \
+             the request's traceparent field, and 'trace' sources of the runtime API, tell how requests went.",
+    ),
     not_yet("otel", "[id <id>] config <file>", "OpenTelemetry."),
     supported("spoe", "[engine <name>] config <file>", "Asks external agents.", spoe::read),
     supported(
@@ -73,6 +89,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
     match TABLE.iter().find(|row| row.name == name).map(|row| row.status) {
         Some(Status::Supported(parse) | Status::Group(parse)) => parse(context, line),
+        Some(Status::Refused(sentence)) => context.report.removed(line.span(1), sentence, name),
         Some(_) => refuse(context, line),
         None if name.starts_with("lua.") => refuse(context, line),
         None => {

@@ -6,12 +6,14 @@ use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::report::Report;
 use crate::spec::{CacheSpec, EarlyHints};
+use crate::units;
 
 /// Largest `total-max-size`, megabytes.
 const LARGEST: u32 = 4_095;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
+    supported("coalesce", "<time>", "Weir's own: how long a request waits for another one of the same.", coalesce),
     supported(
         "early-hints",
         "{ on | off | only } [ratio <1..99>]",
@@ -22,6 +24,14 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("max-object-size", "<bytes>", "Largest entry.", max_object_size),
     supported("max-secondary-entries", "<number>", "Variants of one entry.", max_secondary_entries),
     supported("process-vary", "{ on | off }", "Whether Vary is honoured.", process_vary),
+    supported("ranges", "{ on | off }", "Weir's own: whether ranges are answered.", ranges),
+    supported(
+        "stale-while-revalidate",
+        "<seconds>",
+        "Weir's own: how long an old entry is used while another is fetched.",
+        stale,
+    ),
+    supported("tag-header", "<name>", "Weir's own: the field that names the tags of an entry.", tag_header),
     supported("total-max-size", "<megabytes>", "Size of the cache.", total_max_size),
 ];
 
@@ -45,6 +55,10 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         variants: 10,
         hints: EarlyHints::Off,
         ratio: 25,
+        coalesce: 0,
+        stale: 0,
+        ranges: false,
+        tag_header: None,
     });
     true
 }
@@ -155,6 +169,38 @@ fn early_hints(context: &mut SectionContext<'_>, line: &Line) {
         section.hints = hints;
         section.ratio = ratio.unwrap_or(section.ratio);
     }
+}
+
+fn coalesce(context: &mut SectionContext<'_>, line: &Line) {
+    match units::milliseconds(line.text(1)) {
+        Ok(time) if time.value > 0 => change(context, line, |section| section.coalesce = time.value),
+        _ => context.report.tight(line.span(1), "'coalesce' expects a time.".to_owned()),
+    }
+}
+
+fn stale(context: &mut SectionContext<'_>, line: &Line) {
+    match number(line) {
+        Some(seconds) => change(context, line, |section| section.stale = seconds),
+        None => context.report.tight(line.span(1), "'stale-while-revalidate' expects a number of seconds.".to_owned()),
+    }
+}
+
+fn ranges(context: &mut SectionContext<'_>, line: &Line) {
+    match line.text(1) {
+        "on" => change(context, line, |section| section.ranges = true),
+        "off" => change(context, line, |section| section.ranges = false),
+        _ => context.report.tight(line.span(1), "'ranges' expects \"on\" or \"off\".".to_owned()),
+    }
+}
+
+fn tag_header(context: &mut SectionContext<'_>, line: &Line) {
+    let name = line.text(1);
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return context.report.tight(line.span(1), "'tag-header' expects the name of a header field.".to_owned());
+    }
+    let name = name.to_owned();
+    change(context, line, |section| section.tag_header = Some(name));
 }
 
 /// Looks at finished sections: each needs a size.

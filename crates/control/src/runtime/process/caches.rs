@@ -1,12 +1,50 @@
-//! `show cache` (management manual, section 9.3). Must never show what a response says.
+//! `show cache` (management manual, section 9.3), and `purge cache`, Weir's own. Must never show what a response says.
 
+use config::spec::RuntimeLevel;
 use live::cache::Listed;
+use std::fmt::Write as _;
 
 use super::super::{Call, Command, Pending, Run};
 use engine::worker::Worker;
 
-pub(super) const TABLE: &[Command<Worker>] =
-    &[Command::new("show cache", "show cache", "show cache status", Run::Gradual(show_cache))];
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new("show cache", "show cache", "show cache status", Run::Gradual(show_cache)),
+    Command::new(
+        "purge cache",
+        "purge cache <name> { key <url> | tag <tag> | all }",
+        "remove responses from a cache",
+        Run::Now(purge_cache),
+    )
+    .at(RuntimeLevel::Operator),
+];
+
+/// Removes what is stored for a URL, has a tag, or everything; says how many entries that were.
+fn purge_cache(call: &mut Call<'_, Worker>) {
+    let caches = &call.state.process.live.caches;
+    let name = call.word(2);
+    let Some(cache) = caches.iter().find(|cache| *cache.plan().name == *name) else {
+        return call.refuse("No such cache.");
+    };
+    let (kind, what) = (call.word(3), call.word(4));
+    let count = match kind {
+        "all" => cache.purge(|_| true),
+        "tag" if !what.is_empty() => cache.purge(|tags| tags.iter().any(|tag| **tag == *what.as_bytes())),
+        "key" => match key(what) {
+            Some(key) => usize::from(cache.remove(&key)),
+            None => return call.refuse("'key' expects a URL: scheme, host and path."),
+        },
+        _ => return call.refuse("'purge cache' expects 'key <url>', 'tag <tag>' or 'all'."),
+    };
+    let _ = writeln!(call.answer, "{count} removed");
+}
+
+/// The key of what a URL asks for.
+fn key(url: &str) -> Option<Vec<u8>> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let scheme = &url[..url.len() - rest.len()];
+    let at = rest.find('/')?;
+    (at > 0).then(|| [scheme, &rest[..at], " ", &rest[at..]].concat().into_bytes())
+}
 
 fn show_cache<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {

@@ -12,7 +12,7 @@ mod state;
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use live::{Admin, Checker, HedgeCounts, ProxyState};
+use live::{Admin, Checker, HedgeCounts, MirrorCounts, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::call::Hiding;
@@ -40,6 +40,12 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show hedges [<backend>]",
         "count requests that went to a second server as well (all or for a single backend)",
         Run::Now(show_hedges),
+    ),
+    Command::new(
+        "show mirrors",
+        "show mirrors [<backend>]",
+        "count copies of requests that went to a backend (all or for a single backend)",
+        Run::Now(show_mirrors),
     ),
     Command::new("get weight", "get weight <bk>/<srv>", "report a server's current weight", Run::Now(get_weight)),
     Command::new(
@@ -258,6 +264,23 @@ fn show_hedges(call: &mut Call<'_, Worker>) {
         let delay = state.hedge_delay().map_or_else(|| "-".to_owned(), |delay| delay.as_micros().to_string());
         let HedgeCounts { begun, won, failed, over_budget, without_server } = counts;
         let _ = writeln!(call.answer, "{} {begun} {won} {failed} {over_budget} {without_server} {delay}", proxy.name);
+    }
+}
+
+/// What came of copies (`http-request mirror`), a line for each backend that got some.
+fn show_mirrors(call: &mut Call<'_, Worker>) {
+    let found = match backends(&call.generation.program, call.word(2)) {
+        Ok(found) => found,
+        Err(sentence) => return call.refuse(sentence),
+    };
+    call.answer.push("# name begun answered failed lagged dropped\n");
+    for proxy in found {
+        let counts = live(call.state, proxy).mirror_counts();
+        if counts == MirrorCounts::default() {
+            continue;
+        }
+        let MirrorCounts { begun, answered, failed, lagged, dropped } = counts;
+        let _ = writeln!(call.answer, "{} {begun} {answered} {failed} {lagged} {dropped}", proxy.name);
     }
 }
 

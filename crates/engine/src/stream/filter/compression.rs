@@ -1,5 +1,5 @@
 //! `filter comp-req` and `filter comp-res` (configuration manual, sections 4 "compression" and 9.2): the body of one direction is
-//! compressed. Which algorithm is decided here by the heads; zlib-rs compresses. Holds one state of bounded size. Must never
+//! compressed. Which algorithm is decided here by the heads; `coding` encodes. Holds one state of bounded size. Must never
 //! look into a body, and never undo a content coding.
 
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use base::buffer::Buffer;
 use config::spec::CompressionAlgorithm;
 use conn::flow::{Passed, forward, make_output};
 use expression::sample::Direction;
-use flate2::{Compress, Compression as Level, FlushCompress, Status};
 use live::ReservedMemory;
 use live::counters::{ContentCounters, Count, ProcessCounters, Rate};
 use policy::program::{Compression, CompressionFilter, GlobalCompression};
 use wire::http::coding::{FULL_WEIGHT, accepted};
 use wire::http::{Framing, Head, Version};
 
+use super::coding::{Encoder, Flush, memory};
 use super::{Event, Filter, Parties, Scene};
 use crate::probes::usage;
 use crate::stream_state::StreamState;
@@ -22,9 +22,6 @@ use crate::worker::Worker;
 
 /// Bytes that are compressed in a row.
 const PIECE: usize = 16 * 1024;
-
-/// Bytes of a state beside its window: the hash table and what waits to be written, at zlib's usual memory level.
-const STATE: u64 = 128 * 1024;
 
 /// Compresses one direction of a stream.
 pub(super) struct Compressor {
@@ -58,7 +55,7 @@ struct Coder {
 }
 
 struct State {
-    deflate: Compress,
+    encoder: Encoder,
     level: u32,
     /// All of the input was taken, and not everything written that came of it.
     flushing: bool,
@@ -100,18 +97,11 @@ impl Compressor {
         if rt::memory_is_critical() || self.is_limited() {
             return None;
         }
-        let GlobalCompression { level, window, memory, .. } = self.limits;
-        let bytes = (4 << window) + STATE;
-        let memory = self.worker.process.live.process.compression.reserve(bytes, memory)?;
-        let start = Level::new(level);
-        let deflate = match algorithm {
-            CompressionAlgorithm::Gzip => Compress::new_gzip(start, window),
-            CompressionAlgorithm::RawDeflate => Compress::new_with_window_bits(start, false, window),
-            CompressionAlgorithm::Deflate | CompressionAlgorithm::Identity => {
-                Compress::new_with_window_bits(start, true, window)
-            }
-        };
-        let state = State { deflate, level, flushing: false, finished: false, _memory: memory };
+        let bytes = memory(algorithm, &self.limits);
+        let reserved = self.worker.process.live.process.compression.reserve(bytes, self.limits.memory)?;
+        let encoder = Encoder::new(algorithm, &self.limits)?;
+        let level = self.limits.level;
+        let state = State { encoder, level, flushing: false, finished: false, _memory: reserved };
         Some(Coder { algorithm, state: Some(state), counted: false })
     }
 
@@ -191,7 +181,7 @@ impl State {
     fn adapt(&mut self, limited: bool, most: u32) {
         let next = if limited { self.level.saturating_sub(1) } else { (self.level + 1).min(most) };
         // Everything was flushed, so that nothing is to be written for it; where it fails, the level stays.
-        if next != self.level && self.deflate.set_level(Level::new(next)).is_ok() {
+        if next != self.level && self.encoder.set_level(next) {
             self.level = next;
         }
     }
@@ -203,20 +193,18 @@ impl State {
         let length = input.len().min(PIECE);
         let is_last = length == input.len();
         let flush = match (is_last, ended) {
-            (true, true) => FlushCompress::Finish,
-            (true, false) => FlushCompress::Sync,
-            (false, _) => FlushCompress::None,
+            (true, true) => Flush::End,
+            (true, false) => Flush::Now,
+            (false, _) => Flush::Later,
         };
         let (mut read, mut written) = (0, 0);
         loop {
-            let before = (self.deflate.total_in(), self.deflate.total_out());
-            let status = self.deflate.compress(&input.data()[..length - read], output.spare_mut(), flush).ok()?;
-            let taken = usize::try_from(self.deflate.total_in() - before.0).ok()?;
-            let made = usize::try_from(self.deflate.total_out() - before.1).ok()?;
+            let done = self.encoder.encode(&input.data()[..length - read], output.spare_mut(), flush)?;
+            let (taken, made) = (done.taken, done.made);
             input.consume(taken);
             output.advance(made);
             (read, written) = (read + taken, written + made);
-            self.finished = status == Status::StreamEnd;
+            self.finished = done.finished;
             let full = output.room() == 0;
             self.flushing = is_last && !self.finished && (full || ended);
             if full || self.finished || read == length && !ended || taken == 0 && made == 0 {
@@ -227,25 +215,37 @@ impl State {
 }
 
 /// The algorithm that a request accepts most (`Accept-Encoding`), of those in their order; `identity` where it accepts none and
-/// that is among them.
+/// that is among them. Of equals the request's first one counts, as in HAProxy; where the configuration names codings that
+/// HAProxy has not, its own first one: browsers list the best coding last.
 fn choose(request: &Head, algorithms: &[CompressionAlgorithm]) -> Option<CompressionAlgorithm> {
     let (mut best, mut weight) = (None, 0);
     let all = || request.all(b"accept-encoding").flat_map(accepted);
-    let is_named =
-        |algorithm: CompressionAlgorithm| all().any(|one| one.name.eq_ignore_ascii_case(algorithm.coding().as_bytes()));
-    for one in all() {
-        if one.weight <= weight {
-            continue;
+    let named = |algorithm: CompressionAlgorithm| {
+        all().find(|one| one.name.eq_ignore_ascii_case(algorithm.coding().as_bytes())).map(|one| one.weight)
+    };
+    if algorithms.iter().any(|own| matches!(own, CompressionAlgorithm::Brotli | CompressionAlgorithm::Zstd)) {
+        let others = all().find(|one| one.name == b"*").map_or(0, |one| one.weight);
+        for algorithm in algorithms.iter().rev().filter(|own| **own != CompressionAlgorithm::Identity) {
+            let own = named(*algorithm).unwrap_or(others);
+            if own > weight {
+                (best, weight) = (Some(*algorithm), own);
+            }
         }
-        let matching = |algorithm: &&CompressionAlgorithm| match one.name {
-            // It stands for what the field does not name.
-            b"*" => !is_named(**algorithm),
-            name => name.eq_ignore_ascii_case(algorithm.coding().as_bytes()),
-        };
-        if let Some(algorithm) = algorithms.iter().find(matching) {
-            (best, weight) = (Some(*algorithm), one.weight);
-            if weight == FULL_WEIGHT {
-                break;
+    } else {
+        for one in all().filter(|one| one.weight > 0) {
+            if one.weight <= weight {
+                continue;
+            }
+            let matching = |algorithm: &&CompressionAlgorithm| match one.name {
+                // It stands for what the field does not name.
+                b"*" => named(**algorithm).is_none(),
+                name => name.eq_ignore_ascii_case(algorithm.coding().as_bytes()),
+            };
+            if let Some(algorithm) = algorithms.iter().find(matching) {
+                (best, weight) = (Some(*algorithm), one.weight);
+                if weight == FULL_WEIGHT {
+                    break;
+                }
             }
         }
     }
@@ -275,7 +275,7 @@ fn names(list: &[u8], token: &[u8]) -> bool {
 }
 
 /// Whether an entity tag is a strong one (RFC 9110, section 8.8.3).
-fn is_strong(etag: &[u8]) -> bool {
+pub(super) fn is_strong(etag: &[u8]) -> bool {
     etag.len() >= 2 && etag.starts_with(b"\"") && etag.ends_with(b"\"")
 }
 
@@ -442,7 +442,7 @@ impl Filter for Compressor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use CompressionAlgorithm::{Deflate, Gzip, Identity, RawDeflate};
+    use CompressionAlgorithm::{Brotli, Deflate, Gzip, Identity, RawDeflate, Zstd};
 
     fn with(name: &[u8], values: &[&str]) -> Head {
         let mut head = Head::new();
@@ -474,6 +474,11 @@ mod tests {
             (&["gzip;q=0"], &[Gzip, Identity], Some(Identity)),
             (&["gzip"], &[Gzip, Identity], Some(Gzip)),
             (&["gzip"], &[], None),
+            (&["gzip, deflate, br, zstd"], &[Gzip, Zstd, Brotli], Some(Brotli)),
+            (&["gzip, zstd, br;q=0.9"], &[Gzip, Zstd, Brotli], Some(Zstd)),
+            (&["gzip, br;q=0.9, *;q=0.1"], &[Zstd, Gzip, Brotli], Some(Gzip)),
+            (&["br;q=0, *"], &[Zstd, Brotli], Some(Zstd)),
+            (&["deflate"], &[Identity, Brotli], Some(Identity)),
         ];
         for (fields, algorithms, expected) in rows {
             let found = choose(&with(b"accept-encoding", fields), algorithms);

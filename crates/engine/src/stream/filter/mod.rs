@@ -17,8 +17,11 @@
 mod bandwidth;
 mod cache;
 mod chain;
+mod coding;
 mod compression;
 mod grpc_web;
+mod mirror;
+mod replace_body;
 mod shared;
 mod trace;
 
@@ -30,6 +33,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
 use conn::flow::{Filtered, Passed, forward};
+use expression::pattern::Regex;
 use expression::sample::Direction;
 use live::cache::Storing;
 use live::table::Pinned;
@@ -116,6 +120,11 @@ pub trait Filter {
         let _ = (scene, direction, head);
     }
 
+    /// The request is ready for its server, as all filters have made it.
+    fn begin_copy(&mut self, session: &Session, state: &StreamState) {
+        let _ = (session, state);
+    }
+
     /// Whether it has to see the payload of that direction. Asked when the direction begins, and after rules were run.
     fn wants(&self, direction: Direction) -> bool;
 
@@ -153,6 +162,11 @@ pub trait Filter {
     /// A response is to be stored from its first byte on; taken if it is for this filter's cache.
     fn keep(&mut self, cache: usize, storing: &mut Option<Storing>) {
         let _ = (cache, storing);
+    }
+
+    /// Whether a rule has put it there to replace what matches.
+    fn replaces(&self) -> bool {
+        false
     }
 
     /// Whether it makes other bytes of a response.
@@ -197,6 +211,8 @@ pub struct Set {
     response: Vec<usize>,
     /// What the stream has had of agents.
     pub(crate) agents: StreamAgents,
+    /// How many of those that see what goes to the server copy it: they are the last ones.
+    copying: usize,
 }
 
 /// The filters of a stream, as its state, its flows and its rules share them.
@@ -229,7 +245,8 @@ impl Set {
             let scene = self.scene;
             self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&scene, Event::Attached));
         }
-        self.request.extend(proxy.filters.request.iter().map(|index| first + index));
+        let last = self.request.len() - self.copying;
+        self.request.splice(last..last, proxy.filters.request.iter().map(|index| first + index));
         let is_first = |index: &usize| matches!(proxy.filters.list.get(*index), Some(policy::program::Filter::Cache(cache)) if cache.first);
         let (caches, others): (Vec<usize>, Vec<usize>) =
             proxy.filters.response.iter().partition(|index| is_first(index));
@@ -276,7 +293,7 @@ impl Set {
 /// A stream of a proxy that has filters begins.
 pub fn begin(session: &Session, state: &SharedStreamState) {
     let proxy = session.proxy();
-    if proxy.filters.list.is_empty() {
+    if !proxy.filters.are_wanted {
         return;
     }
     let mut set = new(session);
@@ -295,14 +312,21 @@ fn new(session: &Session) -> Set {
         has_backend: false,
         tell: worker.process.host.tell,
     };
-    Set { scene, attached: Vec::new(), request: Vec::new(), response: Vec::new(), agents: StreamAgents::default() }
+    Set {
+        scene,
+        attached: Vec::new(),
+        request: Vec::new(),
+        response: Vec::new(),
+        agents: StreamAgents::default(),
+        copying: 0,
+    }
 }
 
 /// The stream has got its backend. True: the frontend's filters ask agents about that.
 pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> bool {
     let known = state.borrow().filters.clone();
     let differs = backend.index != session.frontend;
-    if known.is_none() && (!differs || backend.filters.list.is_empty()) {
+    if known.is_none() && (!differs || !backend.filters.are_wanted) {
         return false;
     }
     let filters = known.unwrap_or_else(|| Rc::new(RefCell::new(new(session))));
@@ -331,7 +355,45 @@ pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState
 pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamState) {
     negotiate(session, filters, state);
     let state = &mut *state.borrow_mut();
-    filters.borrow_mut().head(Direction::Request, &mut state.request);
+    let set = &mut *filters.borrow_mut();
+    set.head(Direction::Request, &mut state.request);
+    for place in set.request.len() - set.copying..set.request.len() {
+        let index = set.request[place];
+        set.attached[index].filter.begin_copy(session, state);
+    }
+}
+
+/// A rule has what matches in a body replaced: in a request before any other filter sees it, in a response after caches have
+/// stored what its server has sent, and before the other filters.
+pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Regex, &[u8]), head_alone: bool) {
+    let set = &mut *filters.borrow_mut();
+    let index = set.attached.len();
+    let filter = Box::new(replace_body::Replacer::new(direction, regex.clone(), text, head_alone));
+    set.attached.push(Attached { proxy: usize::MAX, index: usize::MAX, of_backend: false, filter });
+    let (attached, order) = match direction {
+        Direction::Request => (&set.attached, &mut set.request),
+        Direction::Response => (&set.attached, &mut set.response),
+    };
+    let is_before = |index: &usize| attached[*index].filter.replaces() || attached[*index].filter.cache().is_some();
+    let place = order.iter().rposition(is_before).map_or(0, |last| last + 1);
+    order.insert(place, index);
+}
+
+/// The same in a request, whose stream may have no filters yet.
+pub fn replace_request_body(session: &Session, state: &mut StreamState, regex: &Regex, text: &[u8]) {
+    let filters = state.filters.get_or_insert_with(|| Rc::new(RefCell::new(new(session))));
+    replace_body(filters, Direction::Request, (regex, text), false);
+}
+
+/// A rule has the request copied to a backend, behind all other filters.
+pub fn mirror(session: &Session, state: &mut StreamState, backend: usize) {
+    let filters = state.filters.get_or_insert_with(|| Rc::new(RefCell::new(new(session))));
+    let set = &mut *filters.borrow_mut();
+    let filter = Box::new(mirror::Tap::new(backend));
+    set.request.push(set.attached.len());
+    set.copying += 1;
+    // No rule names it: it is no filter of a proxy.
+    set.attached.push(Attached { proxy: usize::MAX, index: usize::MAX, of_backend: false, filter });
 }
 
 /// An answer has come, which rules have not seen.

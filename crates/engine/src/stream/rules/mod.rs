@@ -2,29 +2,26 @@
 //! evaluation is told. Must never send an answer itself.
 
 mod after;
+mod effect;
 pub mod request;
 mod wait;
 
 pub use after::{has_rules_after, run_after};
 
-use config::spec::{LogLevel, LogStep};
 use conn::behind::Behind;
+use expression::Expression;
 use expression::condition::Verdict;
-use expression::sample::{self, RulePlace, Value};
-use live::table::Pinned;
-use policy::rule::{
-    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
-};
-use std::net::SocketAddr;
-use std::time::Duration;
+use expression::sample::{self, Direction, RulePlace, Value};
+use policy::rule::{Action, Edit, Expected, Final, NameLookup, Rule, Unfit, Wait, integer};
 use wire::http::Head;
 
 use crate::session::Session;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
-use crate::stream::{conclude, filter, metrics, tracking};
+use crate::stream::{filter, metrics, mirror, tracking};
 use crate::stream_state::StreamState;
+use effect::{Effect, perform};
 
 /// A target made no sense to a rule.
 static MALFORMED: Final = Final::Fault(400);
@@ -89,72 +86,12 @@ enum RuleStep<'r> {
     Wait(&'r Wait),
     /// Over a rule about a cache.
     Cache(&'r Action),
+    /// Over a rule about all of the message. The text has been rendered.
+    Body(&'r Action),
     /// Over a rule that expects a header before the first bytes.
     Expect(Expected),
     /// Over as many rules as may be evaluated in a row, or as many as the task's slice of time had room for.
     Yield,
-}
-
-/// What a rule does to a stream or its connections, worked out.
-enum Effect {
-    /// A timeout of its own.
-    Timeout(TimeoutKind, Duration),
-    /// The request is not sent again.
-    DisableRetry,
-    /// What the packets of a connection say.
-    Packets(Peer, Packets, i64),
-    /// Attempts beyond the first.
-    Retries(u32),
-    /// The class of its priority.
-    Class(i16),
-    /// The offset of its priority, milliseconds.
-    Offset(i32),
-    /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
-    Limit(filter::RulePosition, Option<u64>, Option<Duration>, Option<Pinned>),
-    /// The level of its line.
-    LogLevel(Option<LogLevel>),
-    /// A line is written.
-    Log(LogStep, Option<usize>),
-    /// Another end of the client's connection.
-    Ends(End, SocketAddr),
-}
-
-/// Does it; with `of_stream` until the stream has ended, else until its session has.
-fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
-    let EvalContext { session, state, .. } = *view;
-    match effect {
-        Effect::Timeout(kind, period) => state.order(|orders| orders.timeouts.set(kind, period)),
-        Effect::DisableRetry => state.order(|orders| orders.never_retry = true),
-        // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
-        Effect::Packets(Peer::Client, Packets::Mark, number) => {
-            let _ = session.socket().set_mark(number as u32);
-        }
-        Effect::Packets(Peer::Client, Packets::ServiceClass, number) => {
-            let _ = session.socket().set_service_class(number as u8);
-        }
-        Effect::Packets(Peer::Server, Packets::Mark, number) => {
-            state.order(|orders| orders.server_mark = Some(number as u32));
-        }
-        Effect::Packets(Peer::Server, Packets::ServiceClass, number) => {
-            state.order(|orders| orders.server_class = Some(number as u8));
-        }
-        Effect::Retries(retries) => state.order(|orders| orders.retries = Some(retries)),
-        Effect::Class(class) => state.order(|orders| orders.class = class),
-        Effect::Offset(offset) => state.order(|orders| orders.offset = offset),
-        Effect::Limit(place, bytes, period, entry) => {
-            filter::limit(state.filters.as_ref(), place, bytes, period, entry);
-        }
-        Effect::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
-        Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
-        Effect::Ends(end, address) => {
-            let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
-            if of_stream {
-                state.change_ends(client, destination);
-            } else {
-                session.change_ends(client, destination);
-            }
-        }
-    }
 }
 
 /// A list of rules on its way.
@@ -351,11 +288,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 None
             }
             Action::Capture { of_request, index, expression } => {
-                if let Some((plan, captures)) = context.capture_plan().zip(context.captures)
-                    && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
-                {
-                    captures.borrow_mut().set(plan, *of_request, *index, text);
-                }
+                capture(context, (*of_request, *index), expression);
                 None
             }
             Action::SetStrict(strict) => {
@@ -372,6 +305,7 @@ impl<'s, 'r> Course<'s, 'r> {
             }
             Action::Nothing => None,
             Action::UseCache { .. } | Action::StoreInCache(_) => Some(RuleStep::Cache(action)),
+            Action::ReplaceBody(_) | Action::Mirror(_) => Some(self.body(action, context)),
             Action::Wait(wait) => Some(RuleStep::Wait(wait)),
             Action::Expect(expected) => Some(RuleStep::Expect(*expected)),
             Action::Final(ending) => match &**ending {
@@ -389,6 +323,14 @@ impl<'s, 'r> Course<'s, 'r> {
             | Action::LimitBandwidth(_)
             | Action::SetEnd(..) => self.effect(action, context).map(RuleStep::Effect),
         }
+    }
+
+    /// A rule about all of the message, with what its format has given.
+    fn body(&mut self, action: &'r Action, context: &sample::Context<'_>) -> RuleStep<'r> {
+        if let Action::ReplaceBody(replacement) = action {
+            replacement.format.render_in(context, self.text());
+        }
+        RuleStep::Body(action)
     }
 
     /// What an action changes of its stream or session; `None`: nothing.
@@ -416,6 +358,15 @@ impl<'s, 'r> Course<'s, 'r> {
             // The others are steps of their own.
             _ => return None,
         })
+    }
+}
+
+/// Puts a sample into a slot of the request's or the response's.
+fn capture(context: &sample::Context<'_>, (of_request, index): (bool, usize), expression: &Expression) {
+    if let Some((plan, captures)) = context.capture_plan().zip(context.captures)
+        && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
+    {
+        captures.borrow_mut().set(plan, of_request, index, text);
     }
 }
 
@@ -464,7 +415,12 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 return Content::Runs(wait);
             }
             // Of other sets.
-            RuleStep::Edit(_) | RuleStep::Wait(_) | RuleStep::Expect(_) | RuleStep::Effect(_) | RuleStep::Cache(_) => {}
+            RuleStep::Edit(_)
+            | RuleStep::Wait(_)
+            | RuleStep::Expect(_)
+            | RuleStep::Effect(_)
+            | RuleStep::Cache(_)
+            | RuleStep::Body(_) => {}
         }
     }
 }
@@ -483,7 +439,12 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
                 RuleStep::Final(ending) => break Some(ending),
                 RuleStep::Expect(expected) => expect(expected),
                 // Of other sets.
-                RuleStep::Edit(_) | RuleStep::Wait(_) | RuleStep::Effect(_) | RuleStep::Yield | RuleStep::Cache(_) => {}
+                RuleStep::Edit(_)
+                | RuleStep::Wait(_)
+                | RuleStep::Effect(_)
+                | RuleStep::Yield
+                | RuleStep::Cache(_)
+                | RuleStep::Body(_) => {}
             }
         }
     })
@@ -526,6 +487,7 @@ pub fn run_request<'r>(
                     return Stop::Cache(help);
                 }
             }
+            RuleStep::Body(action) => change_request(session, state, action, &course.text),
             // Of other sets.
             RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
@@ -567,10 +529,27 @@ fn finish_response<'r>(
                     return Stop::Final(ending);
                 }
             }
+            RuleStep::Body(action) => change_response(state, action, &course.text),
             RuleStep::Cache(action) => cache::response(session, state, head, action),
             // Of other sets.
             RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
+    }
+}
+
+/// Performs a rule about all of a request.
+fn change_request(session: &Session, state: &mut StreamState, action: &Action, text: &[u8]) {
+    match action {
+        Action::Mirror(copied) => mirror::request(session, state, *copied),
+        Action::ReplaceBody(replacement) => filter::replace_request_body(session, state, &replacement.regex, text),
+        _ => {}
+    }
+}
+
+/// The same of a response.
+fn change_response(state: &StreamState, action: &Action, text: &[u8]) {
+    if let (Action::ReplaceBody(replacement), Some(filters)) = (action, &state.filters) {
+        filter::replace_body(filters, Direction::Response, (&replacement.regex, text), state.wants_head_alone());
     }
 }
 

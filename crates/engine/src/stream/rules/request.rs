@@ -35,6 +35,8 @@ enum Pause<'r> {
     Turn,
     /// The client to take what a cache has.
     Hints,
+    /// The answer to another request for the same.
+    Shared,
 }
 
 /// Why a request does not go on.
@@ -77,6 +79,7 @@ fn rules_of<'r>(
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
+        Stop::Cache(Help::Waits) => Some(Ruled::Waits(Pause::Shared, progress)),
         Stop::Cache(_) => Some(Ruled::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {
             let view = EvalContext::request(session, state).behind(behind);
@@ -104,6 +107,12 @@ async fn obey<'r>(
                         state.borrow().last_rule.set(progress.last_of(rules));
                         return Err(Over::Ended(ending));
                     }
+                }
+            }
+            Pause::Shared => {
+                if wait::share(session, client, state).await == Help::Answers {
+                    state.borrow().last_rule.set(progress.last_of(rules));
+                    return Err(Over::Ended(Ending::cached()));
                 }
             }
             Pause::Hints => wait::send_hints(session, client, state).await.map_err(Over::Failed)?,
@@ -168,7 +177,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
             return cut(session, state, ending.outcome);
         }
         Manner::Cached => {
-            let started = cache::answer(&mut state.borrow_mut());
+            let started = cache::answer(session, &mut state.borrow_mut());
             return rt::boxed(serving::stream(session, client, state, started, body)).await;
         }
         Manner::Silent(hops) => {

@@ -12,7 +12,7 @@ use wire::http::Version;
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering;
-use crate::stream::cache;
+use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
@@ -30,6 +30,22 @@ pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedSt
         return Ok(());
     }
     Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
+}
+
+/// Waits until another request for the same has been answered, no longer than the cache allows, and looks again.
+pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamState) -> Help {
+    let awaited = cache::awaited(session, &state.borrow());
+    if let Some((cache, key)) = awaited {
+        client.timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
+        let mut is_noted = false;
+        std::future::poll_fn(|cx| match cache.poll_landed(&key, cx, &mut is_noted) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => client.timer.poll_expired(cx),
+        })
+        .await;
+        state.borrow_mut().timings.request = Some(rt::now());
+    }
+    cache::look_again(session, &mut state.borrow_mut())
 }
 
 /// Waits for what a rule says.

@@ -7,6 +7,7 @@ use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::services::ServiceRow;
 use config::keyword::rule::HTTP_REQUEST;
 use config::spec::{Mode, MuxProtocol};
+use config::suggest::nearest;
 use config::text::to_bytes;
 
 /// Every action of the family.
@@ -87,14 +88,14 @@ fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, R
             ..RuleError::whole("HTTP applets are forbidden from 'tcp-request' rulesets")
         });
     }
-    match found.filter(|service| service.of_bytes == (parsing.set != HTTP_REQUEST)) {
+    let is_of_bytes = parsing.set != HTTP_REQUEST;
+    match found.filter(|service| service.of_bytes == is_of_bytes) {
         Some(service) => Ok(last(Final::Service(service.clone()))),
-        None if name.text.starts_with("lua.") => {
-            Err(RuleError::at(Some(name), format!("'{}' unknown service name.", name.text)))
-        }
         None => {
-            let text = format!("'use-service': the service '{}' is not supported yet by Weir", name.text);
-            Err(RuleError::at(Some(name), text))
+            let fitting = parsing.names.registry().services.iter().filter(|row| row.of_bytes == is_of_bytes);
+            let known = nearest(&name.text, fitting.map(|row| &*row.name));
+            let hint = known.map(|known| format!("write 'use-service {known}'"));
+            Err(RuleError { hint, ..RuleError::at(Some(name), format!("'{}' unknown service name.", name.text)) })
         }
     }
 }

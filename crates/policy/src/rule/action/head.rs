@@ -39,6 +39,7 @@ pub(super) const TABLE: &[Row] = &[
     row("replace-path", |words, parsing| target_part(words, parsing, Edit::ReplacePath)),
     row("replace-pathq", |words, parsing| target_part(words, parsing, Edit::ReplacePathAndQuery)),
     row("replace-uri", |words, parsing| target_part(words, parsing, Edit::ReplaceUri)),
+    row("replace-body", replace_body),
     row("normalize-uri", normalize_uri),
     row("strict-mode", strict_mode),
     // HAProxy takes whatever stands there for a number.
@@ -87,6 +88,14 @@ fn target_part(
     parsing: &Parsing<'_>,
     edit: fn(Replacement) -> Edit,
 ) -> Result<Action, RuleError> {
+    Ok(Action::Edit(edit(replacement(words, parsing)?)))
+}
+
+fn replace_body(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    Ok(Action::ReplaceBody(Box::new(replacement(words, parsing)?)))
+}
+
+fn replacement(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Replacement, RuleError> {
     const USAGE: &str = "expects exactly 2 arguments <match-regex> and <replace-format>";
     let pattern = words.expect(USAGE)?;
     let format = words.expect(USAGE)?;
@@ -96,7 +105,7 @@ fn target_part(
     let broken = |why| RuleError::at(Some(pattern), format!("failed to parse the regex : {why}"));
     let regex = Regex::new(&pattern.text, false).map_err(broken)?;
     parsing.names.lists().borrow_mut().note(parsing.names.line(), &regex);
-    Ok(Action::Edit(edit(Replacement { regex, format: parsing.format(format)? })))
+    Ok(Replacement { regex, format: parsing.format(format)? })
 }
 
 fn normalize_uri(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {

@@ -8,6 +8,7 @@ mod capture;
 mod head;
 mod list;
 mod log;
+mod mirror;
 mod packet;
 mod queue;
 mod redirect;
@@ -24,6 +25,7 @@ pub use answer::Final;
 pub(crate) use answer::redirect_rule;
 pub use bandwidth::BandwidthChange;
 pub use list::{ListChange, ListVerb};
+pub use mirror::Mirror;
 pub use packet::{Packets, Peer};
 pub use queue::{Number, integer};
 pub use redirect::{Redirect, RedirectKind, Text};
@@ -35,7 +37,7 @@ pub use timeout::TimeoutKind;
 pub use track::{StickChange, Track};
 pub use wait::{BodyWait, Period, ScriptCall, Wait};
 
-use super::edit::Edit;
+use super::edit::{Edit, Replacement};
 use super::parse::{Parsing, RuleError, Words};
 use config::keyword::rule::RuleSets;
 use config::spec::{LogLevel, LogStep};
@@ -111,6 +113,10 @@ pub enum Action {
     },
     /// `cache-store`: the cache of that index may store the response.
     StoreInCache(usize),
+    /// `replace-body`: what matches in the body is replaced.
+    ReplaceBody(Box<Replacement>),
+    /// `mirror`: a copy goes to another backend.
+    Mirror(Mirror),
     /// Ends the evaluation of the rule set.
     Final(Box<Final>),
 }
@@ -167,6 +173,7 @@ const FAMILIES: &[&[Row]] = &[
     head::TABLE,
     list::TABLE,
     log::TABLE,
+    mirror::TABLE,
     packet::TABLE,
     queue::TABLE,
     resolve::TABLE,

@@ -1,0 +1,64 @@
+//! Copies the payload of a request for `http-request mirror`. It is the last filter, so that it sees what the server gets. Must
+//! never hold anything back.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::buffer::Buffer;
+use conn::copy::{Feed, SharedFeed};
+use conn::flow::{Passed, forward};
+use expression::sample::Direction;
+use wire::http::Framing;
+
+use super::{Filter, Scene};
+use crate::session::Session;
+use crate::stream::mirror;
+use crate::stream_state::StreamState;
+
+/// Copies one request to a backend.
+pub(super) struct Tap {
+    /// Index of the backend; `None`: the copy was begun, or is not wanted any more.
+    backend: Option<usize>,
+    feed: Option<SharedFeed>,
+}
+
+impl Tap {
+    pub(super) fn new(backend: usize) -> Self {
+        Self { backend: Some(backend), feed: None }
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        if let Some(feed) = &self.feed {
+            feed.borrow_mut().abort();
+        }
+    }
+}
+
+impl Filter for Tap {
+    fn begin_copy(&mut self, session: &Session, state: &StreamState) {
+        let Some(backend) = self.backend.take() else { return };
+        let framing = state.request.framing;
+        let feed = framing.has_body().then(|| Rc::new(RefCell::new(Feed::new(framing == Framing::Chunked))));
+        if mirror::send(session, state, backend, feed.clone()) {
+            self.feed = feed;
+        }
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        direction == Direction::Request && self.feed.is_some()
+    }
+
+    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        if let Some(feed) = &self.feed {
+            let feed = &mut *feed.borrow_mut();
+            feed.push(input.data());
+            if ended {
+                feed.end();
+            }
+        }
+        forward(input, output, usize::MAX);
+        Passed::Through
+    }
+}

@@ -1,0 +1,340 @@
+//! `replace-body`, Weir's own: what matches in a body is replaced while the body passes. The result does not depend on the pieces
+//! that the body comes in: it is looked at in windows of a fixed size, each with the end of the one before in front of it. Holds
+//! one window and what it has made of it. Must never look into a body that has a content coding, or into a part of one.
+
+use base::buffer::Buffer;
+use conn::flow::{Passed, make_output};
+use expression::pattern::{Places, Regex, Steps, expand};
+use expression::sample::{Direction, Exhausted};
+use wire::http::{Framing, Head, Version};
+
+use super::compression::is_strong;
+use super::{Event, Filter, Parties, Scene};
+
+/// Bytes that are looked at together.
+const WINDOW: usize = 8 * 1024;
+/// Bytes of a match that is surely found: one that begins in the rest of a window is looked for in the next one.
+const MATCH: usize = 4 * 1024;
+/// Bytes in front of a window that its matches may look back at.
+const CONTEXT: usize = 256;
+/// Bytes that are made before they are written.
+const MADE: usize = 64 * 1024;
+/// Bytes that may take the place of one match.
+const MOST: usize = 1024 * 1024;
+
+/// Replaces matches in one direction of a stream.
+pub(super) struct Replacer {
+    direction: Direction,
+    regex: Regex,
+    text: Box<[u8]>,
+    /// The message is for a client that wants its head alone.
+    head_alone: bool,
+    /// Whether the body is looked at; `None`: its message is not there yet.
+    active: Option<bool>,
+    scanner: Scanner,
+}
+
+impl Replacer {
+    pub(super) fn new(direction: Direction, regex: Regex, text: &[u8], head_alone: bool) -> Self {
+        Self { direction, regex, text: text.into(), head_alone, active: None, scanner: Scanner::default() }
+    }
+
+    /// Whether the body of a message can be another one.
+    fn fits(&self, head: &Head) -> bool {
+        let is_whole = match self.direction {
+            Direction::Request => head.version() == Version::Http11 && !head.upgrade,
+            Direction::Response => !matches!(head.status(), 0..=199 | 204 | 206 | 304),
+        };
+        let is_plain =
+            head.all(b"content-encoding").all(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"identity"));
+        is_whole && is_plain && !head.connection.upgrade
+    }
+}
+
+/// Removes what is not true of the new body.
+fn mark(head: &mut Head, head_alone: bool) {
+    if matches!(head.framing, Framing::Length(_)) {
+        head.frame_in_chunks();
+    } else if head_alone {
+        head.remove_all(b"content-length");
+    }
+    for field in [&b"content-md5"[..], b"digest", b"content-digest", b"repr-digest", b"accept-ranges"] {
+        head.remove_all(field);
+    }
+    let etag = head.fields().position(|(name, value)| name == b"etag" && is_strong(value));
+    if let Some(index) = etag {
+        head.fields.splice_value(index, 0..0, b"W/");
+    }
+}
+
+impl Filter for Replacer {
+    fn note(&mut self, _: &Scene, event: Event<'_>) {
+        // The rule runs again on the next answer.
+        if event == Event::Restarted && self.direction == Direction::Response {
+            self.active = Some(false);
+        }
+    }
+
+    fn negotiate(&mut self, parties: &Parties<'_>, _: &mut Head) {
+        // An application is told the length of its request first.
+        let is_fcgi = parties.backend.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|own| own.fcgi.is_some());
+        if is_fcgi && self.direction == Direction::Request {
+            self.active = Some(false);
+        }
+    }
+
+    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+        if direction != self.direction || self.active.is_some() {
+            return;
+        }
+        let has_body = !matches!(head.framing, Framing::None | Framing::Length(0));
+        let fits = self.fits(head) && (has_body || self.head_alone);
+        self.active = Some(fits && has_body);
+        if fits {
+            mark(head, self.head_alone);
+        }
+    }
+
+    fn replaces(&self) -> bool {
+        true
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        direction == self.direction && self.active == Some(true)
+    }
+
+    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        make_output(output);
+        self.scanner.pass((&self.regex, &self.text), input, output, ended).unwrap_or(Passed::Refused)
+    }
+}
+
+/// A body on its way.
+#[derive(Default)]
+struct Scanner {
+    /// What is looked at: what has gone before, then what has not.
+    held: Vec<u8>,
+    /// How much of it has gone.
+    gone: usize,
+    /// The window is complete; whether it is the last one.
+    window: Option<bool>,
+    /// What it has become, and how much of that is written.
+    made: Vec<u8>,
+    written: usize,
+    places: Places,
+}
+
+impl Scanner {
+    fn pass(
+        &mut self,
+        what: (&Regex, &[u8]),
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Result<Passed, Exhausted> {
+        loop {
+            if !self.write(output) {
+                return Ok(Passed::Again);
+            }
+            if self.window.is_none() && !self.fill(input, ended) {
+                return Ok(Passed::Through);
+            }
+            if output.room() == 0 {
+                return Ok(Passed::Again);
+            }
+            if !self.scan(what)? {
+                return Ok(Passed::Again);
+            }
+        }
+    }
+
+    /// Writes what was made. False: not all of it.
+    fn write(&mut self, output: &mut Buffer) -> bool {
+        let rest = &self.made[self.written..];
+        let length = rest.len().min(output.room());
+        let fits = output.push(&rest[..length]);
+        debug_assert!(fits, "no more than there is room for");
+        self.written += length;
+        let all = self.written == self.made.len();
+        if all {
+            self.made.clear();
+            self.written = 0;
+        }
+        all
+    }
+
+    /// Takes what belongs to the window. False: it is not complete, or there is none after the last.
+    fn fill(&mut self, input: &mut Buffer, ended: bool) -> bool {
+        let left = (self.gone + WINDOW).saturating_sub(self.held.len());
+        let length = input.len().min(left);
+        self.held.extend_from_slice(&input.data()[..length]);
+        input.consume(length);
+        // Whether it is the last one must not depend on what has come so far.
+        let is_last = ended && input.is_empty();
+        if !is_last && (length < left || input.is_empty()) || is_last && self.held.len() == self.gone {
+            return false;
+        }
+        self.window = Some(is_last);
+        true
+    }
+
+    /// Replaces what matches in the window, as long as not too much is made. False: that took all steps there are for a time, and
+    /// other tasks come first.
+    fn scan(&mut self, (regex, text): (&Regex, &[u8])) -> Result<bool, Exhausted> {
+        let before = self.gone;
+        let Self { held, gone, window, made, places, .. } = self;
+        let is_last = *window == Some(true);
+        let until = if is_last { held.len() } else { held.len() - MATCH };
+        let steps = Steps::for_replacing(held.len());
+        let mut search = regex.search(places, held, (&steps, true))?;
+        while made.len() < MADE {
+            let found = match if *gone < until { search.next(*gone) } else { Ok(None) } {
+                Ok(found) => found,
+                Err(Exhausted) if *gone > before => return Ok(false),
+                Err(Exhausted) => return Err(Exhausted),
+            };
+            // One that goes to the end of the window may be longer than can be told.
+            let found = found.filter(|(start, end)| *start < until && (is_last || *end < held.len()));
+            let Some((start, end)) = found else {
+                made.extend_from_slice(held.get(*gone..until).unwrap_or_default());
+                *gone = until.max(*gone);
+                *window = None;
+                break;
+            };
+            made.extend_from_slice(&held[*gone..start]);
+            let length = made.len();
+            expand(&search, held, text, &mut |bytes| {
+                if made.len() - length <= MOST {
+                    made.extend_from_slice(bytes);
+                }
+            });
+            if made.len() - length > MOST {
+                return Err(Exhausted);
+            }
+            *gone = end;
+            if start == end {
+                made.push(held[start]);
+                *gone += 1;
+            }
+        }
+        if self.window.is_none() {
+            let kept = self.gone.saturating_sub(CONTEXT);
+            self.held.drain(..kept);
+            self.gone -= kept;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What becomes of a body that comes in such pieces, and is written in such pieces.
+    fn replaced(regex: &Regex, text: &[u8], body: &[u8], pieces: &[usize], room: usize) -> Vec<u8> {
+        let mut scanner = Scanner::default();
+        let (mut out, mut at, mut pieces) = (Vec::new(), 0, pieces.iter().cycle());
+        let mut input = Buffer::with_capacity(body.len().max(1));
+        loop {
+            let next = pieces.next().copied().unwrap_or(usize::MAX).clamp(1, body.len().max(1)).min(body.len() - at);
+            input.compact();
+            assert!(input.push(&body[at..at + next]));
+            at += next;
+            let ended = at == body.len();
+            loop {
+                let mut output = Buffer::with_capacity(room);
+                let passed = scanner.pass((regex, text), &mut input, &mut output, ended).unwrap();
+                out.extend_from_slice(output.data());
+                if passed == Passed::Through {
+                    break;
+                }
+            }
+            assert!(scanner.held.len() <= WINDOW + CONTEXT && scanner.made.len() <= MADE + MOST + WINDOW);
+            if ended {
+                assert!(input.is_empty());
+                return out;
+            }
+        }
+    }
+
+    /// The same of all of it at once.
+    fn at_once(regex: &Regex, text: &[u8], body: &[u8]) -> Vec<u8> {
+        let (mut places, steps, mut out, mut from) = (Places::default(), Steps::for_replacing(1 << 40), Vec::new(), 0);
+        let mut search = regex.search(&mut places, body, (&steps, true)).unwrap();
+        while from < body.len() {
+            let Some((start, end)) = search.next(from).unwrap().filter(|(start, _)| *start < body.len()) else { break };
+            out.extend_from_slice(&body[from..start]);
+            expand(&search, body, text, &mut |bytes| out.extend_from_slice(bytes));
+            from = end;
+            if start == end {
+                out.push(body[start]);
+                from += 1;
+            }
+        }
+        out.extend_from_slice(&body[from..]);
+        out
+    }
+
+    #[test]
+    fn matches_are_replaced() {
+        let rows: &[(&str, &str, &str, &str)] = &[
+            ("a", "b", "", ""),
+            ("a", "bb", "banana", "bbbnbbnbb"),
+            ("(n)(a)", r"\2\1", "banana", "baanan"),
+            ("^b", "x", "bb", "xb"),
+            ("a$", "x", "banana", "bananx"),
+            ("x*", "-", "ab", "-a-b"),
+            ("(?<=b)a", "x", "baab", "bxab"),
+            ("n", "", "banana", "baaa"),
+        ];
+        for (pattern, text, body, expected) in rows {
+            let regex = Regex::new(pattern, false).unwrap();
+            let found = replaced(&regex, text.as_bytes(), body.as_bytes(), &[1], 4);
+            assert_eq!(String::from_utf8_lossy(&found), *expected, "{pattern}");
+            assert_eq!(at_once(&regex, text.as_bytes(), body.as_bytes()), found, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn matches_across_windows_are_found_and_anchors_hold() {
+        for offset in [0, 1, MATCH - 2, MATCH - 1, MATCH, WINDOW - 3, WINDOW - 1, WINDOW, 2 * WINDOW - 2] {
+            let mut body = vec![b'.'; 3 * WINDOW];
+            body[offset..offset + 4].copy_from_slice(b"host");
+            for pattern in ["host", "^host", r"\bhost\b", "(?<=[.])host(?=[.])"] {
+                let regex = Regex::new(pattern, false).unwrap();
+                let found = replaced(&regex, b"H", &body, &[1000], 1024);
+                assert!(found == at_once(&regex, b"H", &body), "{pattern} at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_match_longer_than_half_a_window_stays() {
+        let long = [&b"<"[..], &vec![b'a'; WINDOW], b"> <b>"].concat();
+        let regex = Regex::new("<[^>]*>", false).unwrap();
+        let found = replaced(&regex, b"!", &long, &[777], 1024);
+        assert_eq!(found, [&b"<"[..], &vec![b'a'; WINDOW], b"> !"].concat());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn pieces_change_nothing(
+            seed in any::<u64>(), length in 0..3 * WINDOW, pieces in prop::collection::vec(1_usize..40_000, 1..6),
+            room in 1_usize..20_000, which in 0_usize..6,
+        ) {
+            let pattern = ["ab", "a+b?", "(a)(b|c)+", "a.{0,30}c", "[abc]{2,9}$", "(?<=a)b(?!c)"][which];
+            let regex = Regex::new(pattern, false).unwrap();
+            let mut state = seed | 1;
+            let body: Vec<u8> = (0..length).map(|_| {
+                state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+                b"aabbbcc......\n"[(state % 14) as usize]
+            }).collect();
+            let expected = replaced(&regex, br"<\1\0>", &body, &[usize::MAX], 65_536);
+            prop_assert!(expected == at_once(&regex, br"<\1\0>", &body));
+            prop_assert!(replaced(&regex, br"<\1\0>", &body, &pieces, room.max(64)) == expected);
+        }
+    }
+}

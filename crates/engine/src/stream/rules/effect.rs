@@ -1,0 +1,73 @@
+//! What rules do to a stream or its session, once it is worked out. Must never evaluate a rule.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use config::spec::{LogLevel, LogStep};
+use live::table::Pinned;
+use policy::rule::{End, Packets, Peer, TimeoutKind};
+
+use crate::stream::evaluate::EvalContext;
+use crate::stream::{conclude, filter};
+
+/// What a rule does to a stream or its connections, worked out.
+pub(super) enum Effect {
+    /// A timeout of its own.
+    Timeout(TimeoutKind, Duration),
+    /// The request is not sent again.
+    DisableRetry,
+    /// What the packets of a connection say.
+    Packets(Peer, Packets, i64),
+    /// Attempts beyond the first.
+    Retries(u32),
+    /// The class of its priority.
+    Class(i16),
+    /// The offset of its priority, milliseconds.
+    Offset(i32),
+    /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
+    Limit(filter::RulePosition, Option<u64>, Option<Duration>, Option<Pinned>),
+    /// The level of its line.
+    LogLevel(Option<LogLevel>),
+    /// A line is written.
+    Log(LogStep, Option<usize>),
+    /// Another end of the client's connection.
+    Ends(End, SocketAddr),
+}
+
+/// Does it; with `of_stream` until the stream has ended, else until its session has.
+pub(super) fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
+    let EvalContext { session, state, .. } = *view;
+    match effect {
+        Effect::Timeout(kind, period) => state.order(|orders| orders.timeouts.set(kind, period)),
+        Effect::DisableRetry => state.order(|orders| orders.never_retry = true),
+        // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
+        Effect::Packets(Peer::Client, Packets::Mark, number) => {
+            let _ = session.socket().set_mark(number as u32);
+        }
+        Effect::Packets(Peer::Client, Packets::ServiceClass, number) => {
+            let _ = session.socket().set_service_class(number as u8);
+        }
+        Effect::Packets(Peer::Server, Packets::Mark, number) => {
+            state.order(|orders| orders.server_mark = Some(number as u32));
+        }
+        Effect::Packets(Peer::Server, Packets::ServiceClass, number) => {
+            state.order(|orders| orders.server_class = Some(number as u8));
+        }
+        Effect::Retries(retries) => state.order(|orders| orders.retries = Some(retries)),
+        Effect::Class(class) => state.order(|orders| orders.class = class),
+        Effect::Offset(offset) => state.order(|orders| orders.offset = offset),
+        Effect::Limit(place, bytes, period, entry) => {
+            filter::limit(state.filters.as_ref(), place, bytes, period, entry);
+        }
+        Effect::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
+        Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
+        Effect::Ends(end, address) => {
+            let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
+            if of_stream {
+                state.change_ends(client, destination);
+            } else {
+                session.change_ends(client, destination);
+            }
+        }
+    }
+}

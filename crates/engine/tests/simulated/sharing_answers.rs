@@ -1,0 +1,222 @@
+//! What caches do beyond HAProxy's: requests for the same share one answer (`coalesce`), old responses serve while another one is
+//! fetched (`stale-while-revalidate`), ranges of stored responses (`ranges`), removal by key and by tag (`purge cache`).
+
+use testkit::{Peer, Service, Stopwatch, sleep};
+
+use crate::api::*;
+use crate::world::*;
+
+const RULES: &str = "http-request cache-use c\n http-response cache-store c";
+
+fn cached(cache: &str) -> Worlds {
+    listen(&format!("{RULES}\n server s1 10.0.1.1:80\ncache c\n total-max-size 1\n {cache}"))
+}
+
+fn request(path: &str, fields: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\n")
+}
+
+async fn asks(path: &str, fields: &str) -> Peer {
+    let mut client = Peer::connect(WEIR).await;
+    client.send(request(path, fields)).await;
+    client
+}
+
+/// A request that reaches the server.
+async fn asked(s1: &mut Service) -> Peer {
+    let mut server = s1.accept().await;
+    server.receive_head().await.unwrap();
+    server
+}
+
+async fn answers(mut server: Peer, fields: &str, body: &str) {
+    server.send(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())).await;
+    server.close();
+}
+
+async fn gets(mut client: Peer) -> String {
+    String::from_utf8(client.receive_rest().await).unwrap()
+}
+
+#[test]
+fn a_hundred_requests_become_one() {
+    cached("coalesce 5s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let first = asks("/a", "").await;
+        let server = asked(&mut s1).await;
+        let mut others = Vec::new();
+        for _ in 0..100 {
+            others.push(asks("/a", "").await);
+        }
+        let other = asks("/b", "").await;
+        let for_other = asked(&mut s1).await;
+        sleep(100).await;
+        s1.is_left_alone();
+        answers(server, "Cache-Control: max-age=9\r\n", "hello").await;
+        for client in others {
+            assert!(gets(client).await.ends_with("age: 0\r\nconnection: close\r\n\r\nhello"));
+        }
+        assert!(gets(first).await.ends_with("hello"));
+        answers(for_other, "", "b").await;
+        assert!(gets(other).await.ends_with("b"));
+        s1.is_left_alone();
+        world.forget_log();
+    });
+}
+
+#[test]
+fn who_waits_in_vain_goes_to_the_server() {
+    // What cannot be stored is known with its head; the others need not wait for its end.
+    cached("coalesce 5s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let first = asks("/a", "").await;
+        let mut server = asked(&mut s1).await;
+        let (one, two) = (asks("/a", "").await, asks("/a", "").await);
+        sleep(10).await;
+        s1.is_left_alone();
+        server.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\n").await;
+        let (a, b) = (asked(&mut s1).await, asked(&mut s1).await);
+        answers(a, "", "x").await;
+        answers(b, "", "x").await;
+        assert!(gets(one).await.ends_with('x') && gets(two).await.ends_with('x'));
+        server.send("ok").await;
+        assert!(gets(first).await.ends_with("ok"));
+        world.forget_log();
+    });
+    // One whose connection breaks, and one that takes too long.
+    cached("coalesce 5s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let first = asks("/a", "").await;
+        let server = asked(&mut s1).await;
+        let second = asks("/a", "").await;
+        sleep(10).await;
+        server.close();
+        assert!(gets(first).await.contains(" 502 "));
+        let server = asked(&mut s1).await;
+        let watch = Stopwatch::start();
+        let third = asks("/a", "").await;
+        // The second one goes by itself, and nobody waits for it; the third one leads again.
+        let late = asked(&mut s1).await;
+        let fourth = asks("/a", "").await;
+        let last = asked(&mut s1).await;
+        watch.took(5_000);
+        answers(server, "", "2").await;
+        answers(late, "", "3").await;
+        answers(last, "", "4").await;
+        assert!(gets(second).await.ends_with('2') && gets(third).await.ends_with('3'));
+        assert!(gets(fourth).await.ends_with('4'));
+        world.forget_log();
+    });
+}
+
+#[test]
+fn an_old_response_serves_while_another_one_is_fetched() {
+    cached("stale-while-revalidate 60").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let fresh = "Cache-Control: max-age=10\r\n";
+        let first = asks("/a", "").await;
+        answers(asked(&mut s1).await, fresh, "old").await;
+        assert!(gets(first).await.ends_with("old"));
+        sleep(12_000).await;
+        let leader = asks("/a", "").await;
+        let server = asked(&mut s1).await;
+        for _ in 0..3 {
+            assert!(gets(asks("/a", "").await).await.ends_with("age: 12\r\nconnection: close\r\n\r\nold"));
+        }
+        answers(server, fresh, "new").await;
+        assert!(gets(leader).await.ends_with("new"));
+        assert!(gets(asks("/a", "").await).await.ends_with("age: 0\r\nconnection: close\r\n\r\nnew"));
+        // A server that fails leaves the old one there for the others, until it is too old.
+        sleep(12_000).await;
+        let leader = asks("/a", "").await;
+        let server = asked(&mut s1).await;
+        assert!(gets(asks("/a", "").await).await.ends_with("new"));
+        server.close();
+        assert!(gets(leader).await.contains(" 502 "));
+        sleep(60_000).await;
+        let leader = asks("/a", "").await;
+        let other = asks("/a", "").await;
+        let (one, two) = (asked(&mut s1).await, asked(&mut s1).await);
+        answers(one, "", "x").await;
+        answers(two, "", "x").await;
+        assert!(gets(leader).await.ends_with('x') && gets(other).await.ends_with('x'));
+        world.forget_log();
+    });
+}
+
+#[test]
+fn ranges_are_parts_of_what_is_stored() {
+    cached("max-object-size 20000\n ranges on").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let body: String = (0..2_000).map(|number| format!("{number:04} ")).collect();
+        let first = asks("/a", "").await;
+        answers(asked(&mut s1).await, "Cache-Control: max-age=99\r\nETag: \"e\"\r\n", &body).await;
+        assert!(gets(first).await.ends_with(&body));
+        let rows: &[(&str, Option<(usize, usize)>)] = &[
+            ("bytes=0-0", Some((0, 1))),
+            ("bytes=5-8", Some((5, 9))),
+            ("bytes=9990-", Some((9_990, 10_000))),
+            ("bytes=9990-99999", Some((9_990, 10_000))),
+            ("bytes=-5", Some((9_995, 10_000))),
+            ("bytes=-99999", Some((0, 10_000))),
+            ("bytes=10000-", None),
+            ("bytes=-0", None),
+        ];
+        for (range, part) in rows {
+            let got = gets(asks("/a", &format!("Range: {range}\r\n")).await).await;
+            let (head, content) = got.split_once("\r\n\r\n").unwrap();
+            match *part {
+                Some((from, to)) => {
+                    assert!(head.starts_with("HTTP/1.1 206 Partial Content\r\n"), "{range}: {head}");
+                    let last = to - 1;
+                    assert!(head.contains(&format!("content-range: bytes {from}-{last}/10000\r\n")), "{head}");
+                    assert!(head.contains(&format!("content-length: {}\r\n", to - from)), "{head}");
+                    assert_eq!(content, &body[from..to], "{range}");
+                }
+                None => {
+                    assert!(head.starts_with("HTTP/1.1 416 "), "{range}: {head}");
+                    assert!(head.contains("content-range: bytes */10000\r\n") && content.is_empty(), "{head}");
+                }
+            }
+        }
+        for fields in [
+            "Range: bytes=0-1,3-4\r\n",
+            "Range: bytes=4-1\r\n",
+            "Range: lines=0-1\r\n",
+            "Range: bytes=a-b\r\n",
+            "Range: bytes=-\r\n",
+            "Range: bytes=0-1\r\nIf-Range: \"other\"\r\n",
+            "Range: bytes=0-1\r\nIf-Range: W/\"e\"\r\n",
+        ] {
+            let got = gets(asks("/a", fields).await).await;
+            assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with(&body), "{fields}");
+        }
+        let same = gets(asks("/a", "Range: bytes=0-1\r\nIf-Range: \"e\"\r\n").await).await;
+        assert!(same.starts_with("HTTP/1.1 206 ") && same.ends_with("\r\n\r\n00"), "{same}");
+        world.forget_log();
+    });
+}
+
+#[test]
+fn responses_are_removed_by_key_and_by_tag() {
+    cached("tag-header Cache-Tag").global(SOCKET).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        for (path, tags) in [("/a", "one, two"), ("/b", "two"), ("/c", "three")] {
+            let client = asks(path, "").await;
+            answers(asked(&mut s1).await, &format!("Cache-Control: max-age=99\r\nCache-Tag: {tags}\r\n"), path).await;
+            assert!(gets(client).await.ends_with(path));
+        }
+        assert_eq!(ask("purge cache c tag four").await, "0 removed\n\n");
+        assert_eq!(ask("purge cache c tag two").await, "2 removed\n\n");
+        assert_eq!(ask("purge cache c key http://a/c").await, "1 removed\n\n");
+        assert_eq!(ask("purge cache c key http://a/c").await, "0 removed\n\n");
+        assert!(ask("purge cache d all").await.starts_with("No such cache."));
+        for path in ["/a", "/b", "/c"] {
+            let client = asks(path, "").await;
+            answers(asked(&mut s1).await, "", path).await;
+            gets(client).await;
+        }
+        assert!(ask("show cache").await.contains("available blocks:1024)\n"));
+        world.forget_log();
+    });
+}

@@ -1,0 +1,74 @@
+//! PHP-FPM behind Weir: what a script is told and what it answers, a body, standard error, a worker that is killed, and an
+//! application that is not there any more. Skipped, with a word, where PHP-FPM is not installed.
+
+use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
+use rustix::process::Signal;
+use std::process::Command;
+
+const PROGRAMS: [&str; 4] = ["php-fpm", "php-fpm8.4", "php-fpm8.2", "php-fpm8.1"];
+
+const SCRIPT: &str = "<?php
+if (($_GET['q'] ?? '') === 'dies') { echo str_repeat('x', 100000); flush(); posix_kill(posix_getpid(), 9); exec('kill -9 ' . getmypid()); }
+error_log('told ' . $_SERVER['REQUEST_URI']);
+http_response_code(203);
+header('X-Kind: test');
+echo implode(' ', [$_SERVER['REQUEST_METHOD'], $_SERVER['SCRIPT_NAME'], $_SERVER['PATH_INFO'] ?? '-', $_SERVER['QUERY_STRING'],
+    $_SERVER['HTTP_X_OWN'] ?? '-', strlen(file_get_contents('php://input'))]);
+";
+
+/// PHP-FPM on a port; `None`: there is none, which was said.
+fn start(folder: &Folder) -> Option<(Running, u16)> {
+    let found =
+        PROGRAMS.iter().find(|program| Command::new(program).arg("-v").output().is_ok_and(|out| out.status.success()));
+    let Some(program) = found else {
+        eprintln!("skipped: php-fpm is not installed");
+        return None;
+    };
+    let port = free_port();
+    let text = format!(
+        "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n[www]\nuser = root\ngroup = root\nlisten = 127.0.0.1:{port}\n\
+         pm = static\npm.max_children = 2\nclear_env = yes\nphp_admin_value[log_errors] = 1\n"
+    );
+    let file = folder.write("fpm.conf", &text);
+    let running = Running::start(Command::new(program).args(["-F", "-R", "-n", "-y", &file]));
+    drop(connect(port));
+    Some((running, port))
+}
+
+#[test]
+fn a_script_answers_and_its_death_is_survived() {
+    let folder = Folder::new();
+    folder.write("index.php", SCRIPT);
+    let Some((fpm, application)) = start(&folder) else { return };
+    let (port, root) = (free_port(), folder.text());
+    let text = format!(
+        "global\n log stdout format raw daemon\n{DEFAULTS}listen web\n bind 127.0.0.1:{port}\n use-fcgi-app php\n \
+         server s 127.0.0.1:{application} proto fcgi\nfcgi-app php\n docroot {root}\n index index.php\n \
+         path-info ^(/.+\\.php)(/.*)?$\n log-stderr global\n"
+    );
+    let file = folder.write("weir.cfg", &text);
+    let mut weir = Running::weir(&["-db", "-f", &file]);
+    let mut client = connect(port);
+    assert_eq!(exchange(&mut client, &get("/?a=b")), (203, "GET /index.php - a=b - 0".to_owned()));
+    weir.wait_for_line(|line| line.contains("told /?a=b"));
+    let body = "x".repeat(100_000);
+    let post =
+        format!("POST /index.php/more HTTP/1.1\r\nhost: a\r\nx-own: 1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    assert_eq!(exchange(&mut client, &post), (203, "POST /index.php /more  1 100000".to_owned()));
+    // FPM says so itself, with a status of its own.
+    assert_eq!(exchange(&mut client, &get("/none.php")).0, 404);
+    let mut other = connect(port);
+    let mut sent = other.try_clone().expect("a socket");
+    std::io::Write::write_all(&mut sent, get("/?q=dies").as_bytes()).expect("sent");
+    let mut rest = Vec::new();
+    // The answer is cut, and its length or its chunks say so.
+    let _ = std::io::Read::read_to_end(&mut other, &mut rest);
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+    let mut next = connect(port);
+    assert_eq!(exchange(&mut next, &get("/?c")), (203, "GET /index.php - c - 0".to_owned()));
+    fpm.send(Signal::TERM);
+    fpm.finish();
+    let mut last = connect(port);
+    assert_eq!(exchange(&mut last, &get("/")).0, 503);
+    weir.send(Signal::TERM);
+}
