@@ -34,20 +34,22 @@ enum Received {
     },
 }
 
+/// Notes when the stream has begun, and what its connection has carried before it.
+fn note_begin(client: &Client, state: &mut StreamState) {
+    state.timings.start = client.since;
+    state.start_date = client.since_date;
+    state.status = -1;
+    state.first = client.served == 0;
+    state.client_streams = client.served;
+    if client.conn.has_received() {
+        state.timings.first_byte = Some(rt::now());
+    }
+}
+
 /// Serves the request that has begun to come.
 pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
-    {
-        let state = &mut *state.borrow_mut();
-        state.timings.start = client.since;
-        state.start_date = client.since_date;
-        state.status = -1;
-        state.first = client.served == 0;
-        state.client_streams = client.served;
-        if client.conn.has_received() {
-            state.timings.first_byte = Some(rt::now());
-        }
-    }
+    note_begin(client, &mut state.borrow_mut());
     let received = receive(session, client, &state).await;
     if !begun && !matches!(received, Received::Nothing | Received::Silence | Received::Preface) {
         state.borrow_mut().number = session.worker.process.number_stream();

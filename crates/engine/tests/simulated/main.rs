@@ -5,6 +5,7 @@
 
 extern crate weir_engine as engine;
 
+mod addresses;
 mod api;
 mod messages;
 mod mirroring;

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+pub use crate::addresses::*;
 use config::environment::Environment;
 use config::keyword::SpecOptions;
 use config::spec::Spec;
@@ -32,17 +33,9 @@ use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
 use testkit::{Journal, Scope, line_matches, sleep};
 
-/// Where the proxy under test listens unless its test says otherwise.
-pub const WEIR: &str = "10.0.0.1:80";
-/// Servers.
-pub const S1: &str = "10.0.1.1:80";
-pub const S2: &str = "10.0.1.2:80";
-
 /// The machine that configurations are compiled for.
 const LIMITS: policy::SystemLimits =
     policy::SystemLimits { descriptors: 100_000, processors: 1, maxconn: None, memory: None };
-/// The log server.
-const LOG: &str = "10.0.0.9:514";
 
 /// What stands before every configuration.
 const PREFIX: &str = "

@@ -89,6 +89,17 @@ impl Compiler<'_> {
         }
     }
 
+    /// Servers of agents are shared by all clients: what depends on one of them is refused.
+    fn refuse_varying(&mut self, proxy: &ProxySpec, written: &ServerSpec, varies: bool, head: &str) {
+        if proxy.mode == Mode::Spop && varies {
+            let message = format!(
+                "{head}connections that depend on a client ('send-proxy', 'usesrc', an address without host or port) are not \
+                 supported yet by Weir in 'mode spop'."
+            );
+            self.alert(written.span, Form::LatePlaced, message);
+        }
+    }
+
     pub(super) fn server(
         &mut self,
         spec: &Spec,
@@ -113,13 +124,7 @@ impl Compiler<'_> {
         let checked_by_tls = self.is_checked_by_tls(names, proxy, written);
         let tls = self.server_tls((written, checked_by_tls), proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
-        if proxy.mode == Mode::Spop && connecting.varies {
-            let message = format!(
-                "{head}connections that depend on a client ('send-proxy', 'usesrc', an address without host or port) are not \
-                 supported yet by Weir in 'mode spop'."
-            );
-            self.alert(written.span, Form::LatePlaced, message);
-        }
+        self.refuse_varying(proxy, written, connecting.varies, &head);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);
         let place = place(written, &address);
