@@ -35,7 +35,7 @@ fn the_example_for_users_of_nginx_is_accepted() {
     let text: String = lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
     assert!(text.contains("backend app"), "{text}");
     // No certificate lies there.
-    check("docs/from-nginx.md", &text.replace(" ssl crt /etc/ssl/www.pem", ""));
+    check("docs/from-nginx.md", &text.replace(" ssl crt /etc/weir/site.pem", ""));
 }
 
 #[test]

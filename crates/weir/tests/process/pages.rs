@@ -60,6 +60,34 @@ core.register_service("hello", "http", function(applet)
 end)
 "#;
 
+/// The files of docs/spoe.md.
+const REPUTATION: &str = "[ip-reputation]
+spoe-agent iprep-agent
+    messages check-client-ip
+    option var-prefix iprep
+    option set-on-error error
+    timeout processing 10ms
+    use-backend iprep-agents
+    log global
+
+spoe-message check-client-ip
+    args ip=src
+    event on-client-session
+";
+const CORAZA: &str = "[coraza]
+spoe-agent coraza-agent
+    messages coraza-req
+    option var-prefix coraza
+    option set-on-error error
+    timeout processing 500ms
+    use-backend coraza-spoa
+    log global
+
+spoe-message coraza-req
+    args app=str(sample_app) src-ip=src src-port=src_port dst-ip=dst dst-port=dst_port method=method path=path query=query version=req.ver headers=req.hdrs body=req.body
+    event on-frontend-http-request
+";
+
 /// Files that examples read: name and content.
 const FILES: &[(&str, &str)] = &[
     // A certificate that nobody trusts, with its key.
@@ -76,6 +104,8 @@ const FILES: &[(&str, &str)] = &[
     ("hosts.map", "api.example.com app\n"),
     ("maintenance.html", "<p>Back soon.\n"),
     ("hello.lua", HELLO),
+    ("ip-reputation.conf", REPUTATION),
+    ("coraza.conf", CORAZA),
     ("issuer.pub", include_str!("../../../expression/tests/keys/rsa.pub")),
 ];
 
