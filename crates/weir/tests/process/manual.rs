@@ -134,6 +134,8 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
                 "'jwt_decrypt_cert' : unknown certificate",
                 "verify is enabled by default but no CA file specified",
                 "not supported yet by Weir",
+                // Refused for good, with the reason.
+                "not supported by Weir, which contains no vendor's library",
                 // No script registers it.
                 "'lua.deny' unknown service name",
                 "could not resolve address",

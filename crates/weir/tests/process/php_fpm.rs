@@ -12,7 +12,7 @@ if (($_GET['q'] ?? '') === 'dies') { echo str_repeat('x', 100000); flush(); posi
 error_log('told ' . $_SERVER['REQUEST_URI']);
 http_response_code(203);
 header('X-Kind: test');
-echo implode(' ', [$_SERVER['REQUEST_METHOD'], $_SERVER['SCRIPT_NAME'], $_SERVER['PATH_INFO'] ?? '-', $_SERVER['QUERY_STRING'],
+echo implode(' ', [$_SERVER['REQUEST_METHOD'], $_SERVER['SCRIPT_NAME'], $_SERVER['PATH_INFO'] ?? '-', ($_SERVER['QUERY_STRING'] ?? ''),
     $_SERVER['HTTP_X_OWN'] ?? '-', strlen(file_get_contents('php://input'))]);
 ";
 
