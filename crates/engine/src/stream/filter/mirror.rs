@@ -51,6 +51,10 @@ impl Filter for Tap {
     }
 
     fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        // The copy may have ended before its request, which then holds nothing for it.
+        if self.feed.as_ref().is_some_and(|feed| Rc::strong_count(feed) == 1) {
+            self.feed = None;
+        }
         if let Some(feed) = &self.feed {
             let feed = &mut *feed.borrow_mut();
             feed.push(input.data());
@@ -60,5 +64,28 @@ impl Filter for Tap {
         }
         forward(input, output, usize::MAX);
         Passed::Through
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_held_for_a_copy_that_has_ended() {
+        let scene = Scene { stream: 1, worker: 0, http: true, has_backend: true, tell: None };
+        let feed = Rc::new(RefCell::new(Feed::new(false)));
+        let mut tap = Tap { backend: None, feed: Some(Rc::clone(&feed)) };
+        let mut pass = |tap: &mut Tap| {
+            let (mut input, mut output) = (Buffer::with_capacity(16), Buffer::with_capacity(16));
+            assert!(input.push(b"payload"));
+            tap.body(&scene, Direction::Request, &mut input, &mut output, false);
+            assert_eq!(output.data(), b"payload");
+        };
+        pass(&mut tap);
+        assert!(tap.wants(Direction::Request));
+        drop(feed);
+        pass(&mut tap);
+        assert!(!tap.wants(Direction::Request) && tap.feed.is_none());
     }
 }
