@@ -72,6 +72,9 @@ impl Renewal {
         messages.speak_through(out);
         let before = process.generation();
         let written = before.written().clone().ok_or_else(|| NotRenewed::Classic("its text is unknown".to_owned()))?;
+        if let Some(why) = self.start.obstacle(&written) {
+            return Err(NotRenewed::Classic(why));
+        }
         let renewed = load::renew(&self.settings, (&self.start, &written, &before.program), &mut messages)?;
         let Renewed { mut program, spec, changes, found, sources } = renewed;
         if self.is_daemon {

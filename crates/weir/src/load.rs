@@ -85,6 +85,9 @@ pub struct Renewed {
     pub sources: Sources,
 }
 
+/// Why a process with scripts cannot go over to another configuration, nor one without to one with them.
+const SCRIPTS: &str = "scripts are loaded at the start of a process";
+
 /// Why there is no such configuration.
 pub enum NotRenewed {
     /// It cannot be served at all; why has been said.
@@ -260,17 +263,27 @@ pub fn renew(
 }
 
 impl Start {
-    /// What keeps a configuration from following the one of this process, apart from what its program shows.
-    fn differs(&self, former: &Spec, next: &Spec) -> Option<String> {
-        let (own, new) = (&former.global, &next.global);
+    /// What keeps any configuration from following the one of this process. To be asked before files are read: a process
+    /// that has given up its rights finds other files, or none.
+    pub fn obstacle(&self, served: &Spec) -> Option<String> {
+        let own = &served.global;
         let rows = [
             (!own.lifetime.reload_in_place, "'reload in-place' is not in the configuration that is served"),
-            (!new.lifetime.reload_in_place, "'reload in-place' is not in the new configuration"),
             (self.gives_up(), "the process has dropped the privileges to read files and to open sockets"),
-            (
-                !own.lua.scripts.is_empty() || !new.lua.scripts.is_empty(),
-                "scripts are loaded at the start of a process",
-            ),
+            (!own.lua.scripts.is_empty(), SCRIPTS),
+        ];
+        rows.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why.to_owned())
+    }
+
+    /// What keeps a configuration from following the one of this process, apart from what its program shows.
+    fn differs(&self, former: &Spec, next: &Spec) -> Option<String> {
+        if let Some(why) = self.obstacle(former) {
+            return Some(why);
+        }
+        let (own, new) = (&former.global, &next.global);
+        let rows = [
+            (!new.lifetime.reload_in_place, "'reload in-place' is not in the new configuration"),
+            (!new.lua.scripts.is_empty(), SCRIPTS),
             (own.fd_hard_limit != new.fd_hard_limit, "'fd-hard-limit' is different"),
             (self.threads != threads_of(next), "the threads are different"),
             (own.machine != new.machine, "how the threads use the machine is different"),

@@ -279,7 +279,7 @@ impl RuleNames for SpecNames<'_> {
     }
 
     fn mirror(&self, name: &str) -> Result<usize, String> {
-        let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'."))?;
+        let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'"))?;
         let proxy = &self.spec.proxies[found];
         if proxy.mode != Mode::Http {
             return Err(format!("backend '{name}' is not in HTTP mode."));

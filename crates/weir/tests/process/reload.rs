@@ -20,14 +20,18 @@ struct Service {
 impl Service {
     /// A master with a worker that serves `sections`, where PORT stands for the port.
     fn start(sections: &str) -> Self {
-        let folder = Folder::new();
+        Self::start_with("", sections, Folder::new())
+    }
+
+    /// The same, with more for the section `global`.
+    fn start_with(global: &str, sections: &str, folder: Folder) -> Self {
         let port = free_port();
         let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
         manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let mut command = Command::new(WEIR);
         command.args(["-Ws", "-S"]).arg(folder.path("master")).arg("-f").arg(folder.path("service.cfg"));
         command.env("NOTIFY_SOCKET", folder.path("notify"));
-        write(&folder, port, "", sections);
+        write(&folder, port, global, sections);
         let running = Running::start(&mut command);
         let service = Self { folder, running, manager, port };
         service.expect_news(&format!("READY=1\nMAINPID={}\n", service.running.id()));
@@ -221,6 +225,25 @@ fn a_command_asks_for_a_reload_and_prints_what_is_said() {
     assert_eq!(found.code(), Some(2));
     let found = run(Command::new(WEIR).args(["reload"]).env_remove("HAPROXY_MASTER_CLI"));
     assert_eq!(found.code(), Some(2));
+}
+
+/// A worker in an empty jail finds no file of its configuration: that is no fault of the configuration.
+#[test]
+fn a_worker_in_a_jail_is_followed_by_a_new_one() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: not root, a worker in a jail is not reloaded");
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("jail")).expect("a free name");
+    let jail = format!("    chroot {}\n    uid 0\n", folder.path("jail").display());
+    let service = Service::start_with(&jail, &named("one"), folder);
+    let worker = service.worker();
+    service.write(&jail, &named("two"));
+    let answer = service.reload();
+    assert!(answer.starts_with("Success=1\n") && answer.contains("has dropped the privileges"), "{answer}");
+    assert_ne!(service.worker(), worker);
+    service.is_answered_by(&mut connect(service.port), "two");
 }
 
 #[test]

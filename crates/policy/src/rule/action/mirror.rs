@@ -21,13 +21,13 @@ impl Mirror {
 }
 
 fn mirror(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
-    let name = words.expect("expects a backend name.")?;
+    let name = words.expect("expects a backend name")?;
     let backend = parsing.names.mirror(&name.text).map_err(|message| RuleError::at(Some(name), message))?;
     let mut share = Mirror::WHOLE;
     if words.peek_text() == "sample" {
         words.take();
-        let word = words.expect("'sample' expects a percentage.")?;
-        let wrong = || RuleError::at(Some(word), "'sample' expects a percentage above 0 and up to 100.");
+        let word = words.expect("'sample' expects a percentage")?;
+        let wrong = || RuleError::at(Some(word), "'sample' expects a percentage above 0 and up to 100");
         share = percentage(&word.text).ok_or_else(wrong)?;
     }
     Ok(Action::Mirror(Mirror { backend, share }))
