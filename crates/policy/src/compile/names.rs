@@ -282,7 +282,7 @@ impl RuleNames for SpecNames<'_> {
         let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'"))?;
         let proxy = &self.spec.proxies[found];
         if proxy.mode != Mode::Http {
-            return Err(format!("backend '{name}' is not in HTTP mode."));
+            return Err(format!("backend '{name}' is not in HTTP mode"));
         }
         let unfit = |server: &ServerSpec| {
             let connecting = &server.connecting;
