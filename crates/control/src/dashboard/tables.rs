@@ -9,7 +9,7 @@ use live::table::{Cursor, EntryView, Table};
 use super::Asked;
 use super::answer::{Answer, put};
 use super::json::{Commas, Quoted, lossy};
-use crate::runtime::process::{shown_datum, write_key};
+use crate::runtime::process::{column, shown_datum, write_key};
 
 /// Entries that are looked at while a part of a table is held.
 const PAGE: u32 = 128;
@@ -91,12 +91,7 @@ fn entry(table: &Table, view: &EntryView<'_>, key: &str, out: &mut String) {
     let mut commas = Commas::default();
     for StoreSpec { kind, elements, period } in &table.plan.layout.stores {
         for element in 0..*elements {
-            let name = match kind {
-                DataKind::Gpt => format!("gpt{element}"),
-                DataKind::Gpc => format!("gpc{element}"),
-                DataKind::GpcRate => format!("gpc{element}_rate"),
-                kind => kind.name().to_owned(),
-            };
+            let name = column(*kind, element);
             let value = shown_datum(view, table, *kind, element).unwrap_or(0);
             let comma = commas.next();
             match kind.form() {

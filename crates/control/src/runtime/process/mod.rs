@@ -46,7 +46,7 @@ use rt::net::{ListeningSocket, OwnedSocket};
 
 pub use info::information;
 pub(crate) use sessions::id_of as session_id;
-pub(crate) use tables::{shown as shown_datum, write_key};
+pub(crate) use tables::{column, shown as shown_datum, write_key};
 
 use super::call::Conversation;
 use super::command::{Command, CommandSet, Condition, Mode, Served};

@@ -293,6 +293,16 @@ fn header(table: &Table) -> String {
     format!("# table: {}, type: {}, size:{}, used:{}\n", plan.name, plan.key.name(), plan.size, table.used())
 }
 
+/// The name of an element: those of arrays have numbers.
+pub(crate) fn column(kind: DataKind, element: u32) -> String {
+    match kind {
+        DataKind::Gpt => format!("gpt{element}"),
+        DataKind::Gpc => format!("gpc{element}"),
+        DataKind::GpcRate => format!("gpc{element}_rate"),
+        kind => kind.name().to_owned(),
+    }
+}
+
 /// An element as it is shown: bytes of rates are bytes.
 pub(crate) fn shown(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
     let value = entry.get(kind, element)?;
@@ -308,12 +318,7 @@ fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table
     let _ = write!(text, " use={} exp={left} shard={}", entry.trackers, table.plan.shard(entry.key));
     for StoreSpec { kind, elements, period } in &table.plan.layout.stores {
         for element in 0..*elements {
-            let name = match kind {
-                DataKind::Gpt => format!("gpt{element}"),
-                DataKind::Gpc => format!("gpc{element}"),
-                DataKind::GpcRate => format!("gpc{element}_rate"),
-                kind => kind.name().to_owned(),
-            };
+            let name = column(*kind, element);
             let value = shown(entry, table, *kind, element).unwrap_or(0);
             let _ = match kind.form() {
                 DataForm::Rate => write!(text, " {name}({period})={value}"),
