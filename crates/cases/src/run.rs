@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::case::{Case, LogSpec, PeerSpec, Role};
+use crate::case::{Case, LogSpec, PeerSpec, Role, ServerKind};
 use crate::data::{self, show};
 use crate::failure::{Failure, Result};
 use crate::journal::Journal;
@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::parse;
 use crate::pattern::LogLine;
 use crate::peer::Peer;
+use crate::script::ScriptStep;
 use crate::subject::{Running, Subject};
 use crate::world::World;
 
@@ -150,7 +151,9 @@ fn nothing_left(case: &Case, world: &World, mut links: Vec<(String, Link)>) -> R
         }
     }
     for peer in &case.peers {
-        let strict = matches!(peer.role, Role::Server { spare: false, kind } if kind != crate::case::ServerKind::Full);
+        // What serves ends with the other scripts; a check may come after it.
+        let serves = peer.script.iter().any(|line| matches!(line.step, ScriptStep::Serve(_)));
+        let strict = !serves && matches!(peer.role, Role::Server { spare: false, kind } if kind != ServerKind::Full);
         let socket = world.servers.get(&peer.name).and_then(|place| place.socket.as_ref());
         if strict && socket.is_some_and(|socket| socket.accept().is_ok()) {
             return Err(Failure::new(format!("{}: a connection that no step accepts", peer.name)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::moment::Moment;
-use config::spec::{DataForm, DataKind, StoreSpec};
+use config::spec::{DataForm, StoreSpec};
 use live::table::{Cursor, EntryView, Table};
 
 use super::Asked;

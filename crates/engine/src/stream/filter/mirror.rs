@@ -76,7 +76,7 @@ mod tests {
         let scene = Scene { stream: 1, worker: 0, http: true, has_backend: true, tell: None };
         let feed = Rc::new(RefCell::new(Feed::new(false)));
         let mut tap = Tap { backend: None, feed: Some(Rc::clone(&feed)) };
-        let mut pass = |tap: &mut Tap| {
+        let pass = |tap: &mut Tap| {
             let (mut input, mut output) = (Buffer::with_capacity(16), Buffer::with_capacity(16));
             assert!(input.push(b"payload"));
             tap.body(&scene, Direction::Request, &mut input, &mut output, false);
