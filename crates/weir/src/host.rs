@@ -1,5 +1,6 @@
 //! What a configuration is told of the machine it is read on. Must never change the variables of the process.
 
+use crate::material;
 use crate::messages::Messages;
 use crate::{identity, platform, version};
 use config::environment::Environment;
@@ -52,8 +53,7 @@ pub fn runtime_addresses(program: &Program) -> String {
 /// The host's name as the kernel has it: the local peer unless it is configured.
 #[must_use]
 pub fn name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "localhost".to_owned(), |name| name.trim_end().to_owned())
+    material::host_name()
 }
 
 #[cfg(test)]

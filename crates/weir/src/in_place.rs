@@ -2,15 +2,19 @@
 //! process go over to it, or says why another worker is needed. Must never change anything unless all of it can be done.
 
 use crate::arguments::Settings;
-use crate::listeners;
+use crate::listeners::{self, AddressName};
 use crate::load::{self, NotRenewed, Renewed, Start};
 use crate::master::link::FromWorker;
+use crate::material;
 use crate::messages::Messages;
+use crate::reader::Reader;
+use crate::takeover::Inherited;
 use engine::Addresses;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::worker::Process;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,11 +46,11 @@ struct Next {
 pub type Out = Box<dyn Write + Send>;
 
 impl Renewal {
-    /// Goes over to the configuration as the files have it now. For a thread that runs a worker; one at a time. Returns
+    /// Goes over to the configuration as the files have it now; a reader has read them if this process cannot. For a thread that runs a worker; one at a time. Returns
     /// once every worker accepts with it, or nothing has changed.
-    pub async fn run(self: &Arc<Self>, process: &Arc<Process>, out: Out) -> FromWorker {
+    pub async fn run(self: &Arc<Self>, process: &Arc<Process>, out: Out, reader: Option<OwnedFd>) -> FromWorker {
         let (renewal, shared) = (Arc::clone(self), Arc::clone(process));
-        let Some(read) = process.helpers.run(move || renewal.read(&shared, out)).await else {
+        let Some(read) = process.helpers.run(move || renewal.read(&shared, out, reader)).await else {
             return FromWorker::Classic("there is no thread to read the configuration on".to_owned());
         };
         let Next { generation: next, changes, opened, went } = match read {
@@ -67,7 +71,7 @@ impl Renewal {
         FromWorker::Adopted(tell(&changes))
     }
 
-    fn read(&self, process: &Process, out: Out) -> Result<Next, NotRenewed> {
+    fn read(&self, process: &Process, out: Out, reader: Option<OwnedFd>) -> Result<Next, NotRenewed> {
         let mut messages = Messages::while_serving(self.settings.quiet);
         messages.speak_through(out);
         let before = process.generation();
@@ -75,7 +79,23 @@ impl Renewal {
         if let Some(why) = self.start.obstacle(&written) {
             return Err(NotRenewed::Classic(why));
         }
-        let renewed = load::renew(&self.settings, (&self.start, &written, &before.program), &mut messages)?;
+        let renew = |messages: &mut Messages| {
+            load::renew(&self.settings, (&self.start, &written, &before.program), messages)
+        };
+        let (renewed, reader) = match self.start.gives_up() {
+            false => (renew(&mut messages)?, None),
+            true => {
+                let why = "the process has dropped the privileges to read files, and the master does not read them for it";
+                let reader = reader.ok_or_else(|| why.to_owned()).and_then(Reader::adopt);
+                let mut reader = reader.map_err(NotRenewed::Classic)?;
+                let record = reader.record().map_err(NotRenewed::Classic)?;
+                let (renewed, missing) = material::given(record, || renew(&mut messages));
+                if let Some(missing) = missing {
+                    return Err(NotRenewed::Classic(format!("'{missing}' has not been read for the process")));
+                }
+                (renewed?, Some(reader))
+            }
+        };
         let Renewed { mut program, spec, changes, found, sources } = renewed;
         if self.is_daemon {
             program.event_descriptors = Box::default();
@@ -89,7 +109,14 @@ impl Renewal {
         }
         let addresses = Addresses::between(&before.program, &program);
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
-        let opened = listeners::open_more(&program, &addresses.came, reuse_port).map_err(NotRenewed::Classic)?;
+        let opened = match reader {
+            Some(reader) => reader.open(&AddressName::at(&program, &addresses.came)),
+            None => Ok(Inherited::default()),
+        };
+        let opened = opened.and_then(|mut found| {
+            listeners::open_more(&program, &addresses.came, reuse_port, &mut found)
+        });
+        let opened = opened.map_err(NotRenewed::Classic)?;
         messages.report(&found, &sources);
         let next = Generation::following(Arc::new(program), &before);
         next.know_specification(spec);

@@ -98,11 +98,17 @@ pub fn open(
     Err(told.map(|(one, error)| sentence(one, place(one, spec), sources, error)).collect())
 }
 
-/// Opens addresses that come while the process serves, each named by its frontend and its place there.
+/// Opens addresses that come while the process serves, each named by its frontend and its place there, or takes those that
+/// were opened for it.
 ///
 /// # Errors
 /// Which one cannot be bound, and why; what was opened is closed again.
-pub fn open_more(program: &Program, places: &[(usize, usize)], reuse_port: bool) -> Result<Vec<Listening>, String> {
+pub fn open_more(
+    program: &Program,
+    places: &[(usize, usize)],
+    reuse_port: bool,
+    opened_before: &mut Inherited,
+) -> Result<Vec<Listening>, String> {
     let mut opened = Vec::new();
     for one in wanted(program, reuse_port) {
         let Owner::Proxy(proxy) = one.owner else { continue };
@@ -110,9 +116,7 @@ pub fn open_more(program: &Program, places: &[(usize, usize)], reuse_port: bool)
         if !places.contains(&(frontend, bind)) {
             continue;
         }
-        let bound = sockets(one.bind, one.around, &mut Inherited::default()).map_err(|error| {
-            format!("address {} of proxy {} cannot be bound: {}", one.bind.text, proxy.name, reason(&error))
-        })?;
+        let bound = sockets(one.bind, one.around, opened_before).map_err(|error| cannot_bind(one.bind, proxy, &error))?;
         let shares = shares(one.bind, bound.len(), program.global.nbthread);
         opened.extend(bound.into_iter().zip(shares).map(|(socket, workers)| Listening {
             frontend,
@@ -123,6 +127,82 @@ pub fn open_more(program: &Program, places: &[(usize, usize)], reuse_port: bool)
         }));
     }
     Ok(opened)
+}
+
+fn cannot_bind(bind: &Bind, proxy: &Proxy, error: &io::Error) -> String {
+    format!("address {} of proxy {} cannot be bound: {}", bind.text, proxy.name, reason(error))
+}
+
+/// What tells an address of a configuration from the others, also in another process that reads the same one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressName {
+    /// Its proxy.
+    pub proxy: String,
+    /// The address as it is written.
+    pub text: String,
+    /// The network device.
+    pub interface: String,
+    /// The network namespace.
+    pub namespace: String,
+}
+
+impl AddressName {
+    fn of(proxy: &Proxy, bind: &Bind) -> Self {
+        let socket = &bind.listening.socket;
+        Self {
+            proxy: proxy.name.to_string(),
+            text: bind.text.to_string(),
+            interface: socket.interface.as_deref().unwrap_or_default().to_owned(),
+            namespace: socket.namespace.as_deref().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The names of addresses at these places.
+    pub fn at(program: &Program, places: &[(usize, usize)]) -> Vec<Self> {
+        let bind = |(proxy, bind): &(usize, usize)| {
+            let proxy = program.proxies.get(*proxy)?;
+            Some(Self::of(proxy, proxy.frontend.as_ref()?.binds.get(*bind)?))
+        };
+        places.iter().filter_map(bind).collect()
+    }
+
+    /// As it is sent. No part has a NUL.
+    pub fn encode(&self) -> Vec<u8> {
+        [&*self.proxy, &*self.text, &*self.interface, &*self.namespace].join("\0").into_bytes()
+    }
+
+    /// From what was sent.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut parts = text.split('\0').map(str::to_owned);
+        let name =
+            Self { proxy: parts.next()?, text: parts.next()?, interface: parts.next()?, namespace: parts.next()? };
+        parts.next().is_none().then_some(name)
+    }
+}
+
+/// Opens the addresses of those names: for each its sockets.
+///
+/// # Errors
+/// Which one cannot be bound or is not there, and why; what was opened is closed again.
+pub fn open_named(
+    program: &Program,
+    names: &[AddressName],
+    reuse_port: bool,
+) -> Result<Vec<Vec<Arc<ListeningSocket>>>, String> {
+    let mut left = wanted(program, reuse_port);
+    let mut open = |name: &AddressName| {
+        let is_meant = |one: &Wanted<'_>| match one.owner {
+            Owner::Proxy(proxy) => AddressName::of(proxy, one.bind) == *name,
+            _ => false,
+        };
+        let one = left.iter().position(is_meant).map(|at| left.swap_remove(at));
+        let Some(Wanted { bind, around, owner: Owner::Proxy(proxy), .. }) = one else {
+            return Err(format!("address {} of proxy {} is not in the files any more", name.text, name.proxy));
+        };
+        sockets(bind, around, &mut Inherited::default()).map_err(|error| cannot_bind(bind, proxy, &error))
+    };
+    names.iter().map(&mut open).collect()
 }
 
 /// Every address of a program.

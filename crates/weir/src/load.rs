@@ -6,6 +6,7 @@ use crate::detected;
 use crate::files;
 use crate::host;
 use crate::kept_counts;
+use crate::material;
 use crate::messages::{Messages, Refused};
 use crate::processors;
 use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
@@ -121,7 +122,12 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
     let options = LoadOptions {
         language: language(settings),
         local_peer: settings.local_peer.clone().unwrap_or_else(host::name),
-        spec: SpecOptions { check_only: settings.check, ..SpecOptions::default() },
+        spec: SpecOptions {
+            check_only: settings.check,
+            read_file: material::start_of_file,
+            has_namespace: material::has_namespace,
+            ..SpecOptions::default()
+        },
     };
     let mut loaded = config::load(files, Environment::of_process(), &options);
     let mut found = std::mem::take(&mut loaded.diagnostics);
@@ -224,13 +230,8 @@ pub fn renew(
     (start, written, former): (&Start, &Spec, &Program),
     messages: &mut Messages,
 ) -> Result<Renewed, NotRenewed> {
-    let files = files::read(&settings.files).map_err(|errors| {
-        errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
-        Refused
-    })?;
-    let loaded = read(&files, settings, messages);
-    conclude(messages)?;
-    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
+    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } =
+        read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {
         return Err(NotRenewed::Classic(what));
     }
@@ -262,6 +263,41 @@ pub fn renew(
     Ok(Renewed { program, spec, changes, found: in_order(found, &sources), sources })
 }
 
+/// Reads the files of the command line while the process serves.
+fn read_again(settings: &Settings, messages: &mut Messages) -> Result<Loaded, Refused> {
+    let files = material::inputs(&settings.files).map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
+        Refused
+    })?;
+    let loaded = read(&files, settings, messages);
+    conclude(messages)?;
+    Ok(loaded)
+}
+
+/// A configuration as another process is going to read it.
+pub struct Rehearsed {
+    /// What it means.
+    pub program: Program,
+    /// Several sockets may share an address.
+    pub reuse_port: bool,
+}
+
+/// Asks the machine everything that [`renew`] asks it in a worker; `None`: the configuration cannot be served.
+pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<Rehearsed> {
+    let Loaded { mut spec, sources, environment, .. } = read_again(settings, messages).ok()?;
+    let mut resolver = resolver(&sources, &environment, settings);
+    apply(&mut spec, settings);
+    let _ = processors::settle(&mut spec.global, messages);
+    let mut found = Vec::new();
+    let _ = rights::look_up(&spec.global.rights, &mut found);
+    if settings.ignore_unresolved {
+        disable_unresolved(&mut spec, &mut resolver);
+    }
+    let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found)?;
+    let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
+    Some(Rehearsed { program, reuse_port })
+}
+
 impl Start {
     /// What keeps any configuration from following the one of this process. To be asked before files are read: a process
     /// that has given up its rights finds other files, or none.
@@ -269,7 +305,7 @@ impl Start {
         let own = &served.global;
         let rows = [
             (!own.lifetime.reload_in_place, "'reload in-place' is not in the configuration that is served"),
-            (self.gives_up(), "the process has dropped the privileges to read files and to open sockets"),
+            (self.rights.confine == Confinement::Strict, "'confine strict' keeps the process from reading another configuration"),
             (!own.lua.scripts.is_empty(), SCRIPTS),
         ];
         rows.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why.to_owned())
@@ -293,14 +329,13 @@ impl Start {
         rows.into_iter().find(|(differs, _)| *differs).map(|(_, why)| why.to_owned())
     }
 
-    /// Whether the process cannot do what it could when it was started.
-    fn gives_up(&self) -> bool {
+    /// Whether the process cannot read and open what it could when it was started.
+    pub fn gives_up(&self) -> bool {
         let rights = &self.rights;
         rights.chroot.is_some()
             || rights.user.is_some()
             || rights.group.is_some()
             || !rights.kept.is_empty()
-            || rights.confine == Confinement::Strict
     }
 }
 

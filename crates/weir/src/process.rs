@@ -9,6 +9,7 @@ use crate::machine::{self, Machine};
 use crate::master;
 use crate::messages::{Messages, Refused};
 use crate::predecessors::Predecessors;
+use crate::reader;
 use crate::rights::{self, Rights};
 use crate::serve::{self, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
@@ -34,6 +35,9 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
     if let (Some(flag), false) = (settings.not_supported.first(), settings.check) {
         messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
         return Err(Refused);
+    }
+    if let Some(channel) = settings.reader {
+        return Ok(reader::run(settings, channel));
     }
     if settings.master && settings.seat.is_none() && !settings.check {
         return master::run(settings, messages);

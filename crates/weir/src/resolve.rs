@@ -1,7 +1,7 @@
 //! Looks names up with the system's resolver while the configuration is compiled, and decides what `-dr` does about
 //! those that cannot be. Must never be used once connections are accepted: it waits.
 
-use crate::files::reason;
+use crate::material;
 use base::moment::{WallTime, ZoneName};
 use config::spec::{AddressSpec, Family, HostSpec, Spec};
 use engine::service::registry::Services;
@@ -10,7 +10,7 @@ use expression::sample::{Probes, ProcessFacts, Transport, Value};
 use policy::Resolver;
 use policy::registry::Registry;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 /// The system's resolver.
@@ -95,20 +95,15 @@ impl Probes for Surroundings {
 
 impl Resolver for SystemResolver {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String> {
-        let family = if self.ipv4_only { Family::V4 } else { family };
-        let found = (host, 0).to_socket_addrs().map_err(|error| reason(&error))?;
-        found
-            .map(|address| address.ip())
-            .find(|ip| fits(ip, family))
-            .ok_or_else(|| "no address of that family".to_owned())
+        material::address(host, if self.ipv4_only { Family::V4 } else { family })
     }
 
     fn user(&mut self, name: &str) -> Option<u32> {
-        rt::process::user_by_name(name).ok().flatten().map(|(user, _)| user)
+        material::user(name).ok().flatten()
     }
 
     fn group(&mut self, name: &str) -> Option<u32> {
-        rt::process::group_by_name(name).ok().flatten()
+        material::group(name).ok().flatten()
     }
 
     fn registry(&self) -> &Registry {
@@ -126,30 +121,19 @@ impl Resolver for SystemResolver {
     }
 
     fn passphrase(&mut self, command: &[String]) -> Result<Vec<u8>, String> {
-        let (program, arguments) = command.split_first().ok_or("no program")?;
-        let words = arguments.iter().map(|word| config::text::to_os_string(word));
-        let done = std::process::Command::new(config::text::to_os_string(program))
-            .args(words)
-            .stdin(std::process::Stdio::null())
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .map_err(|error| format!("'{program}' cannot be run: {error}"))?;
-        if done.status.success() { Ok(done.stdout) } else { Err(format!("'{program}' failed: {}", done.status)) }
+        material::passphrase(command)
     }
 
     fn file_reader(&self) -> policy::ReadFile {
-        |path| std::fs::read(config::text::to_os_string(path))
+        material::file
     }
 
     fn folder_reader(&self) -> policy::ReadFolder {
-        |path| {
-            let names = std::fs::read_dir(config::text::to_os_string(path)).ok()?;
-            Some(names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
-        }
+        material::folder
     }
 
     fn host_finder(&self) -> policy::FindHost {
-        |host| (host, 0).to_socket_addrs().ok()?.next().map(|address| address.ip())
+        material::host
     }
 
     fn probes(&self) -> &dyn Probes {
@@ -164,15 +148,7 @@ impl Resolver for SystemResolver {
     }
 
     fn has_namespace(&mut self, name: &str) -> bool {
-        rt::net::Namespace::open(name).is_ok()
-    }
-}
-
-fn fits(ip: &IpAddr, family: Family) -> bool {
-    match family {
-        Family::Unspecified => true,
-        Family::V4 => ip.is_ipv4(),
-        Family::V6 => ip.is_ipv6(),
+        material::has_namespace(name)
     }
 }
 

@@ -3,6 +3,7 @@
 //! its rights for the next worker.
 
 use crate::files::reason;
+use crate::material;
 use crate::messages::{Messages, Refused};
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
@@ -36,10 +37,9 @@ pub struct Rights {
 
 /// Looks the accounts up while the system's data base is still in sight. What is not found is told in `out`.
 pub fn look_up(written: &RightsSpec, out: &mut Vec<Diagnostic>) -> Rights {
-    let user = |name: &str| rt::process::user_by_name(name).map(|found| found.map(|(user, _)| user));
     Rights {
-        user: account(written.user.as_ref(), "user", user, out),
-        group: account(written.group.as_ref(), "group", rt::process::group_by_name, out),
+        user: account(written.user.as_ref(), "user", material::user, out),
+        group: account(written.group.as_ref(), "group", material::group, out),
         chroot: written.chroot.clone(),
         kept: written.capabilities.iter().copied().map(capability).collect(),
         dumpable: written.dumpable,

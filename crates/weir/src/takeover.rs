@@ -98,6 +98,11 @@ impl Inherited {
         Some(found.adopt(address, options))
     }
 
+    /// Has another socket, if it is a listening one.
+    pub fn add(&mut self, namespace: &str, fd: OwnedFd) {
+        self.0.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
+    }
+
     /// Sockets that nothing has wanted.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -45,23 +45,24 @@ impl Master {
     /// false returned, where the channel cannot be used.
     pub async fn obey(self, process: &Arc<Process>) -> bool {
         let Ok(mut channel) = Channel::adopt(self.channel) else { return false };
-        if self.renewal.is_some() {
-            let _ = channel.send(&FromWorker::Reloads.encode(), &[]);
+        if let Some(renewal) = &self.renewal {
+            let reloads = FromWorker::Reloads { needs_reader: renewal.start.gives_up() };
+            let _ = channel.send(&reloads.encode(), &[]);
         }
         let _ = channel.send(&FromWorker::Serves(version::of_runtime()).encode(), &[]);
         let mut place = [0; 64];
         let mut descriptors = Vec::new();
         while let Ok(1..) = channel.receive(&mut place, &mut descriptors).await {
-            let connection = descriptors.drain(..).next();
+            let mut passed = descriptors.drain(..).next();
             if place.first() == RELOAD.first()
                 && let Some(renewal) = &self.renewal
                 && let Ok(answers) = channel.duplicate()
             {
-                let reload = reload(Arc::clone(renewal), Arc::clone(process), answers);
+                let reload = reload(Arc::clone(renewal), Arc::clone(process), answers, passed.take());
                 rt::spawn(Class::Normal, NO_TAG, reload);
             }
             if place.first() == CONNECTION.first()
-                && let Some(socket) = connection.and_then(|fd| OwnedSocket::try_from(fd).ok())
+                && let Some(socket) = passed.and_then(|fd| OwnedSocket::try_from(fd).ok())
             {
                 control::runtime::process::serve(socket);
             }
@@ -70,11 +71,11 @@ impl Master {
     }
 }
 
-/// Goes over to the configuration as the files have it now, and tells the master how that went. The master asks for one
+/// Goes over to the configuration as the files have it now, which `reader` reads where this process cannot, and tells the master how that went. The master asks for one
 /// at a time.
-async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd) {
+async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd, reader: Option<OwnedFd>) {
     let verdict = match answers.try_clone() {
-        Ok(voice) => renewal.run(&process, Box::new(Voice(voice))).await,
+        Ok(voice) => renewal.run(&process, Box::new(Voice(voice)), reader).await,
         Err(_) => FromWorker::Classic("descriptors are exhausted".to_owned()),
     };
     let _ = send_descriptors(&answers, &verdict.encode(), &[]);

@@ -56,6 +56,8 @@ use std::io::{self, Read as _};
 pub struct SpecOptions {
     /// Reads a file that the configuration names (`errorfile`), as many bytes at most.
     pub read_file: fn(path: &str, limit: u64) -> io::Result<Vec<u8>>,
+    /// Whether a network namespace of this name exists and may be opened.
+    pub has_namespace: fn(name: &str) -> bool,
     /// The name of this instance among its peers, unless `localpeer` says another one.
     pub local_peer: String,
     /// It was said on the command line: `localpeer` does not change it.
@@ -66,7 +68,13 @@ pub struct SpecOptions {
 
 impl Default for SpecOptions {
     fn default() -> Self {
-        Self { read_file, local_peer: String::new(), local_peer_is_fixed: false, check_only: false }
+        Self {
+            read_file,
+            has_namespace: bind::namespace_exists,
+            local_peer: String::new(),
+            local_peer_is_fixed: false,
+            check_only: false,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod suggestion;
 mod tests;
 
 pub use flags::{FLAGS, Flag, Group, Value};
-pub use seat::WorkerSeat;
+pub use seat::{READER_FLAG, WorkerSeat};
 
 use crate::version::VersionForm;
 use std::ffi::{OsStr, OsString};
@@ -96,6 +96,8 @@ pub struct Settings {
     pub predecessors: Vec<(u32, Farewell)>,
     /// What a master tells the workers that it starts.
     pub seat: Option<WorkerSeat>,
+    /// The process reads files for a worker: the number of its end of the stream to it.
+    pub reader: Option<i32>,
     /// Flags that this version knows by name and cannot honour yet, as written.
     pub not_supported: Vec<&'static str>,
 }
@@ -195,6 +197,13 @@ pub fn parse(words: &[OsString]) -> Result<Command, UsageError> {
                 let written = value.to_string_lossy();
                 let seat = WorkerSeat::parse(&written);
                 settings.seat = Some(seat.ok_or(UsageError::NotANumber(WorkerSeat::FLAG, written.into_owned()))?);
+                rest = tail;
+            }
+            Some(READER_FLAG) => {
+                let [value, tail @ ..] = rest else { return Err(UsageError::MissingValue(READER_FLAG)) };
+                let written = value.to_string_lossy();
+                let number = written.parse().ok().filter(|number| *number > 2);
+                settings.reader = Some(number.ok_or(UsageError::NotANumber(READER_FLAG, written.into_owned()))?);
                 rest = tail;
             }
             Some("-cc") => {

@@ -14,6 +14,9 @@ pub struct WorkerSeat {
     pub sockets: Option<i32>,
 }
 
+/// The flag of a process that reads files for a worker; the number of its end of the stream to the worker follows.
+pub const READER_FLAG: &str = "--reader-of-master";
+
 impl WorkerSeat {
     /// The flag that the word stands behind.
     pub const FLAG: &'static str = "--worker-of-master";

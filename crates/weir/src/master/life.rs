@@ -15,7 +15,7 @@ use rt::process::StarterWaits;
 use rt::{Class, NO_TAG, Signal};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -105,7 +105,8 @@ pub struct Office {
     /// A reload that was asked for while another one ran.
     next: Cell<Option<Wish>>,
     /// Workers that go over to another configuration when they are told to.
-    renewers: RefCell<Vec<u32>>,
+    /// Whether each needs a process that reads files for it.
+    renewers: RefCell<Vec<(u32, bool)>>,
     /// The worker that is told to now.
     renewing: Cell<Option<u32>>,
     /// Whether the last load succeeded.
@@ -253,14 +254,21 @@ impl Office {
     /// Has the worker go over to the new configuration, or starts a new one.
     fn renew(self: &Rc<Self>) {
         let renewers = self.renewers.borrow().clone();
-        let serving = self.roster.borrow().serving().filter(|pid| renewers.contains(pid));
+        let serving = self.roster.borrow().serving();
         // Without `reload in-place` there is nothing to say about it.
-        let Some(pid) = serving else { return self.replace(Farewell::Soft) };
+        let Some((pid, needs_reader)) = renewers.into_iter().find(|(pid, _)| Some(*pid) == serving) else {
+            return self.replace(Farewell::Soft);
+        };
         if self.recipe.was_upgraded() {
             return self.replace_because("the program is another one");
         }
+        let reader = match needs_reader.then(|| self.recipe.start_reader()).transpose() {
+            Ok(reader) => reader,
+            Err(error) => return self.replace_because(&format!("no process can read the files: {}", reason(&error))),
+        };
+        let descriptors: Vec<BorrowedFd<'_>> = reader.iter().map(AsFd::as_fd).collect();
         let channel = self.channel(pid);
-        let sent = channel.and_then(|channel| channel.try_borrow().ok()?.send(RELOAD, &[]).ok());
+        let sent = channel.and_then(|channel| channel.try_borrow().ok()?.send(RELOAD, &descriptors).ok());
         match sent {
             Some(()) => self.renewing.set(Some(pid)),
             None => self.replace_because("the worker does not answer"),
@@ -341,7 +349,7 @@ impl Office {
                     self.logs.add(&text);
                 }
             }
-            FromWorker::Reloads => self.renewers.borrow_mut().push(pid),
+            FromWorker::Reloads { needs_reader } => self.renewers.borrow_mut().push((pid, needs_reader)),
             FromWorker::Adopted(_) | FromWorker::Classic(_) | FromWorker::Refused => self.renewed(pid, message),
             FromWorker::Serves(version) => {
                 let told = self.roster.borrow_mut().loaded(pid, &version, self.max_reloads);
@@ -419,7 +427,7 @@ impl Office {
         let how = format!("({pid}) exited with code {code} ({})", manner(status));
         let kind = self.roster.borrow_mut().end(pid);
         self.channels.borrow_mut().retain(|(of, _)| *of != pid);
-        self.renewers.borrow_mut().retain(|of| *of != pid);
+        self.renewers.borrow_mut().retain(|(of, _)| *of != pid);
         let was_renewing = self.renewing.get() == Some(pid);
         if was_renewing {
             self.renewing.set(None);

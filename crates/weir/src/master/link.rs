@@ -12,7 +12,10 @@ pub enum FromWorker {
     /// It has said this on standard error while it started.
     Said(String),
     /// It reads a new configuration when it is told to ([`RELOAD`]).
-    Reloads,
+    Reloads {
+        /// It cannot read files: a reader has to do that for it.
+        needs_reader: bool,
+    },
     /// It serves the new configuration; what has changed.
     Adopted(String),
     /// The new configuration needs a new worker; why.
@@ -27,7 +30,8 @@ impl FromWorker {
         let (mark, text) = match self {
             Self::Serves(version) => (b'R', version.as_str()),
             Self::Said(text) => (b'L', text.as_str()),
-            Self::Reloads => (b'P', ""),
+            Self::Reloads { needs_reader: false } => (b'P', ""),
+            Self::Reloads { needs_reader: true } => (b'P', READER),
             Self::Adopted(text) => (b'A', text.as_str()),
             Self::Classic(why) => (b'N', why.as_str()),
             Self::Refused => (b'F', ""),
@@ -45,7 +49,7 @@ impl FromWorker {
         match mark {
             b'R' => Some(Self::Serves(text)),
             b'L' => Some(Self::Said(text)),
-            b'P' => Some(Self::Reloads),
+            b'P' => Some(Self::Reloads { needs_reader: text == READER }),
             b'A' => Some(Self::Adopted(text)),
             b'N' => Some(Self::Classic(text)),
             b'F' => Some(Self::Refused),
@@ -57,7 +61,10 @@ impl FromWorker {
 /// What a master says: a connection to the worker's runtime API comes with it.
 pub const CONNECTION: &[u8] = b"C";
 
-/// What a master says: the files are to be read again. It is said to workers that have said [`FromWorker::Reloads`].
+/// What a worker adds that needs a reader.
+const READER: &str = "reader";
+
+/// What a master says: the files are to be read again. A stream to a reader comes with it where the worker needs one. It is said to workers that have said [`FromWorker::Reloads`].
 pub const RELOAD: &[u8] = b"P";
 
 #[cfg(test)]
@@ -68,9 +75,10 @@ mod tests {
     fn words_arrive_as_they_were_meant() {
         let words = ["1.0", "[NOTICE] x\n", "rules of proxy web", "the threads are different"].map(str::to_owned);
         let [version, said, changes, why] = words;
-        let messages = [FromWorker::Serves(version), FromWorker::Said(said), FromWorker::Reloads];
+        let messages = [FromWorker::Serves(version), FromWorker::Said(said)];
+        let reloads = [false, true].map(|needs_reader| FromWorker::Reloads { needs_reader });
         let verdicts = [FromWorker::Adopted(changes), FromWorker::Classic(why), FromWorker::Refused];
-        for message in messages.into_iter().chain(verdicts) {
+        for message in messages.into_iter().chain(reloads).chain(verdicts) {
             assert_eq!(FromWorker::decode(&message.encode()), Some(message));
         }
         assert_eq!([FromWorker::decode(b""), FromWorker::decode(b"Zx")], [None, None]);

@@ -1,7 +1,7 @@
 //! Starting a worker: the same program under the same arguments, with one end of a channel. Must never wait for it.
 
 use super::link::CONNECTION;
-use crate::arguments::WorkerSeat;
+use crate::arguments::{READER_FLAG, WorkerSeat};
 use rt::net::{Channel, channel_pair, stream_pair};
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -70,6 +70,30 @@ impl Recipe {
             .env_remove("NOTIFY_SOCKET")
             .spawn()?;
         Ok((child.id(), Channel::adopt(ours)?))
+    }
+}
+
+impl Recipe {
+    /// Starts a process that reads the configuration for a worker, and returns the worker's end of the stream to it.
+    ///
+    /// # Errors
+    /// The kernel's: descriptors, memory or the program are missing.
+    pub fn start_reader(&self) -> io::Result<OwnedFd> {
+        let (one, other) = stream_pair()?;
+        let (Some(theirs), Some(workers)) = (one.into_descriptor(), other.into_descriptor()) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        rt::process::keep_for_children(&theirs)?;
+        Command::new(&self.program)
+            .arg0(&self.name)
+            .arg(READER_FLAG)
+            .arg(theirs.as_raw_fd().to_string())
+            .args(&self.arguments)
+            .current_dir(&self.directory)
+            .env("HAPROXY_MWORKER", "1")
+            .env_remove("NOTIFY_SOCKET")
+            .spawn()?;
+        Ok(workers)
     }
 }
 

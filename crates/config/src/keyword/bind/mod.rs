@@ -10,6 +10,8 @@ mod socket;
 mod threads;
 mod tls;
 
+pub(crate) use socket::namespace_exists;
+
 use super::Surroundings;
 use super::argument::Arity;
 use super::proxy::ProxyContext;

@@ -1,0 +1,140 @@
+//! The reader: a process that a master starts beside a worker which has dropped its privileges. It reads the configuration as
+//! the worker is going to, sends it what the machine has answered, opens the addresses that come, and ends. Must never open
+//! anything that the configuration does not name, whatever the worker asks for.
+
+use crate::arguments::Settings;
+use crate::listeners::{self, AddressName};
+use crate::load::{self, Rehearsed};
+use crate::material::{LARGEST, Record, Unsent, encoding, recording};
+use crate::messages::Messages;
+use crate::takeover::Inherited;
+use crate::version;
+use rt::net::{receive_descriptors, send_descriptors};
+use std::io::{self, BufWriter, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// Bytes of what a worker asks for at most.
+const LARGEST_WISH: u64 = 1 << 20;
+
+/// Runs the reader to its end. What is wrong with the configuration is the worker's to report.
+pub fn run(settings: &Settings, channel: i32) -> ExitCode {
+    match rt::process::take_inherited(channel).and_then(|end| serve(settings, UnixStream::from(end))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(settings: &Settings, mut stream: UnixStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    let mut messages = Messages::new(true, false);
+    let (rehearsed, record) = recording(|| {
+        load::enter_directory(settings, &mut messages).ok()?;
+        load::rehearse(settings, &mut messages)
+    });
+    if record.length() > LARGEST {
+        let why = format!("the configuration and the files that it names take more than {} megabytes", LARGEST >> 20);
+        return encoding::send(&mut stream, b'N', why.as_bytes());
+    }
+    let mut out = BufWriter::new(&stream);
+    record.send(&mut out, version::VERSION)?;
+    out.flush()?;
+    drop(out);
+    drop(record);
+    let wanted = match wishes(&mut stream)? {
+        wanted if wanted.is_empty() => return Ok(()),
+        wanted => wanted,
+    };
+    let opened = match &rehearsed {
+        Some(Rehearsed { program, reuse_port }) => listeners::open_named(program, &wanted, *reuse_port),
+        None => Err("the configuration cannot be served".to_owned()),
+    };
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(why) => return encoding::send(&mut stream, b'N', why.as_bytes()),
+    };
+    for sockets in opened {
+        let descriptors: Vec<_> = sockets.iter().filter_map(|socket| socket.as_descriptor()).collect();
+        encoding::send(&mut stream, b'S', descriptors.len().to_string().as_bytes())?;
+        descriptors.iter().try_for_each(|fd| send_descriptors(&stream, b"s", &[*fd]).map(drop))?;
+    }
+    Ok(())
+}
+
+/// The addresses that the worker wants; none when it has closed.
+fn wishes(stream: &mut UnixStream) -> io::Result<Vec<AddressName>> {
+    let (mut wanted, mut left) = (Vec::new(), LARGEST_WISH);
+    loop {
+        match encoding::next(stream, &mut left) {
+            Ok((b'B', name)) => wanted.push(AddressName::decode(&name).ok_or(io::ErrorKind::InvalidData)?),
+            Ok((b'X', _)) => return Ok(wanted),
+            Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A worker's end of the stream to its reader.
+pub struct Reader(UnixStream);
+
+impl Reader {
+    /// Takes over the descriptor that came from the master.
+    ///
+    /// # Errors
+    /// Why the reader cannot be used.
+    pub fn adopt(end: OwnedFd) -> Result<Self, String> {
+        let stream = UnixStream::from(end);
+        stream.set_nonblocking(false).map_err(|error| crate::files::reason(&error))?;
+        Ok(Self(stream))
+    }
+
+    /// What reading the configuration has asked of the machine. Waits for it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn record(&mut self) -> Result<Record, String> {
+        encoding::receive(&mut self.0, version::VERSION).map_err(|error| match error {
+            Unsent::Refused(why) => why,
+            Unsent::Broken => "the process that reads the files has ended".to_owned(),
+        })
+    }
+
+    /// Has addresses opened.
+    ///
+    /// # Errors
+    /// Which one cannot be, and why.
+    pub fn open(mut self, wanted: &[AddressName]) -> Result<Inherited, String> {
+        let mut inherited = Inherited::default();
+        if !wanted.is_empty() {
+            self.fetch(wanted, &mut inherited).map_err(|error| crate::files::reason(&error))?;
+        }
+        let _ = self.0.shutdown(Shutdown::Both);
+        Ok(inherited)
+    }
+
+    fn fetch(&mut self, wanted: &[AddressName], into: &mut Inherited) -> io::Result<()> {
+        let mut out = BufWriter::new(&self.0);
+        wanted.iter().try_for_each(|name| encoding::send(&mut out, b'B', &name.encode()))?;
+        encoding::send(&mut out, b'X', b"")?;
+        out.flush()?;
+        drop(out);
+        let mut left = LARGEST_WISH;
+        for name in wanted {
+            let number: usize = match encoding::next(&mut self.0, &mut left)? {
+                (b'S', number) => std::str::from_utf8(&number).ok().and_then(|number| number.parse().ok()),
+                (b'N', why) => return Err(io::Error::other(String::from_utf8_lossy(&why).into_owned())),
+                _ => None,
+            }
+            .ok_or(io::ErrorKind::InvalidData)?;
+            let mut descriptors = Vec::new();
+            for _ in 0..number {
+                receive_descriptors(&self.0, &mut [0], &mut descriptors)?;
+            }
+            descriptors.into_iter().for_each(|fd| into.add(&name.namespace, fd));
+        }
+        Ok(())
+    }
+}
