@@ -79,13 +79,13 @@ impl Renewal {
         if let Some(why) = self.start.obstacle(&written) {
             return Err(NotRenewed::Classic(why));
         }
-        let renew = |messages: &mut Messages| {
-            load::renew(&self.settings, (&self.start, &written, &before.program), messages)
-        };
+        let renew =
+            |messages: &mut Messages| load::renew(&self.settings, (&self.start, &written, &before.program), messages);
         let (renewed, reader) = match self.start.gives_up() {
             false => (renew(&mut messages)?, None),
             true => {
-                let why = "the process has dropped the privileges to read files, and the master does not read them for it";
+                let why =
+                    "the process has dropped the privileges to read files, and the master does not read them for it";
                 let reader = reader.ok_or_else(|| why.to_owned()).and_then(Reader::adopt);
                 let mut reader = reader.map_err(NotRenewed::Classic)?;
                 let record = reader.record().map_err(NotRenewed::Classic)?;
@@ -113,9 +113,8 @@ impl Renewal {
             Some(reader) => reader.open(&AddressName::at(&program, &addresses.came)),
             None => Ok(Inherited::default()),
         };
-        let opened = opened.and_then(|mut found| {
-            listeners::open_more(&program, &addresses.came, reuse_port, &mut found)
-        });
+        let opened =
+            opened.and_then(|mut found| listeners::open_more(&program, &addresses.came, reuse_port, &mut found));
         let opened = opened.map_err(NotRenewed::Classic)?;
         messages.report(&found, &sources);
         let next = Generation::following(Arc::new(program), &before);

@@ -116,7 +116,8 @@ pub fn open_more(
         if !places.contains(&(frontend, bind)) {
             continue;
         }
-        let bound = sockets(one.bind, one.around, opened_before).map_err(|error| cannot_bind(one.bind, proxy, &error))?;
+        let bound =
+            sockets(one.bind, one.around, opened_before).map_err(|error| cannot_bind(one.bind, proxy, &error))?;
         let shares = shares(one.bind, bound.len(), program.global.nbthread);
         opened.extend(bound.into_iter().zip(shares).map(|(socket, workers)| Listening {
             frontend,

@@ -230,8 +230,7 @@ pub fn renew(
     (start, written, former): (&Start, &Spec, &Program),
     messages: &mut Messages,
 ) -> Result<Renewed, NotRenewed> {
-    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } =
-        read_again(settings, messages)?;
+    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {
         return Err(NotRenewed::Classic(what));
     }
@@ -305,7 +304,10 @@ impl Start {
         let own = &served.global;
         let rows = [
             (!own.lifetime.reload_in_place, "'reload in-place' is not in the configuration that is served"),
-            (self.rights.confine == Confinement::Strict, "'confine strict' keeps the process from reading another configuration"),
+            (
+                self.rights.confine == Confinement::Strict,
+                "'confine strict' keeps the process from reading another configuration",
+            ),
             (!own.lua.scripts.is_empty(), SCRIPTS),
         ];
         rows.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why.to_owned())
@@ -332,10 +334,7 @@ impl Start {
     /// Whether the process cannot read and open what it could when it was started.
     pub fn gives_up(&self) -> bool {
         let rights = &self.rights;
-        rights.chroot.is_some()
-            || rights.user.is_some()
-            || rights.group.is_some()
-            || !rights.kept.is_empty()
+        rights.chroot.is_some() || rights.user.is_some() || rights.group.is_some() || !rights.kept.is_empty()
     }
 }
 

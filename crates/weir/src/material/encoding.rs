@@ -131,7 +131,9 @@ mod tests {
         record().send(&mut bytes, "1").expect("room");
         assert_eq!(bytes.len() as u64, record().length() + 5 + 1 + 5);
         assert_eq!(receive(&mut &bytes[..], "1").expect("whole"), record());
-        assert!(matches!(receive(&mut &bytes[..], "2"), Err(Unsent::Refused(why)) if why == "the program is another one"));
+        assert!(
+            matches!(receive(&mut &bytes[..], "2"), Err(Unsent::Refused(why)) if why == "the program is another one")
+        );
         for length in 0..bytes.len() {
             assert!(matches!(receive(&mut &bytes[..length], "1"), Err(Unsent::Broken)), "{length}");
         }

@@ -258,16 +258,17 @@ pub fn group(name: &str) -> io::Result<Option<u32>> {
 
 fn account(kind: Kind, name: &str, find: impl FnOnce(&str) -> io::Result<Option<u32>>) -> io::Result<Option<u32>> {
     let answer = ask(kind, &[name.as_bytes()], || {
-        Answer::of_system(find(name), |number| number.map(|number| number.to_string().into_bytes()).into_iter().collect())
+        Answer::of_system(find(name), |number| {
+            number.map(|number| number.to_string().into_bytes()).into_iter().collect()
+        })
     });
     answer.text().map(|text| text.parse().ok())
 }
 
 /// Whether a network namespace of this name can be opened.
 pub fn has_namespace(name: &str) -> bool {
-    let answer = ask(Kind::Namespace, &[name.as_bytes()], || {
-        Answer::of_system(rt::net::Namespace::open(name), |_| Vec::new())
-    });
+    let answer =
+        ask(Kind::Namespace, &[name.as_bytes()], || Answer::of_system(rt::net::Namespace::open(name), |_| Vec::new()));
     answer.into_found().is_some()
 }
 

@@ -42,6 +42,7 @@ mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
 mod reload;
+mod reload_rights;
 mod restart;
 mod rights;
 mod saved_state;

@@ -10,11 +10,11 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 /// A service under a master that reloads in place; the test is its service manager.
-struct Service {
-    folder: Folder,
+pub struct Service {
+    pub folder: Folder,
     running: Running,
     manager: UnixDatagram,
-    port: u16,
+    pub port: u16,
 }
 
 impl Service {
@@ -24,7 +24,7 @@ impl Service {
     }
 
     /// The same, with more for the section `global`.
-    fn start_with(global: &str, sections: &str, folder: Folder) -> Self {
+    pub fn start_with(global: &str, sections: &str, folder: Folder) -> Self {
         let port = free_port();
         let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
         manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -39,7 +39,7 @@ impl Service {
     }
 
     /// The text that the next reload reads; `global` is more for that section.
-    fn write(&self, global: &str, sections: &str) {
+    pub fn write(&self, global: &str, sections: &str) {
         write(&self.folder, self.port, global, sections);
     }
 
@@ -51,7 +51,7 @@ impl Service {
     }
 
     /// What the socket of that name answers.
-    fn ask(&self, socket: &str, line: &str) -> String {
+    pub fn ask(&self, socket: &str, line: &str) -> String {
         let mut stream = connect_unix(&self.folder.path(socket));
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
@@ -61,17 +61,17 @@ impl Service {
         answer
     }
 
-    fn worker(&self) -> u32 {
+    pub fn worker(&self) -> u32 {
         let shown = self.ask("master", "show proc");
         let line = shown.lines().skip_while(|line| *line != "# workers").nth(1).unwrap_or_else(|| panic!("{shown}"));
         line.split(' ').next().and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
     }
 
-    fn reload(&self) -> String {
+    pub fn reload(&self) -> String {
         self.ask("master", "reload")
     }
 
-    fn is_answered_by(&self, client: &mut TcpStream, name: &str) {
+    pub fn is_answered_by(&self, client: &mut TcpStream, name: &str) {
         assert_eq!(exchange(client, &get("/")), (200, name.to_owned()));
     }
 }
@@ -84,7 +84,7 @@ fn write(folder: &Folder, port: u16, global: &str, sections: &str) {
 }
 
 /// A frontend whose answers name it.
-fn named(name: &str) -> String {
+pub fn named(name: &str) -> String {
     format!(
         "frontend web\n    bind 127.0.0.1:PORT\n    http-request return status 200 content-type text/plain string {name}\n"
     )
@@ -225,25 +225,6 @@ fn a_command_asks_for_a_reload_and_prints_what_is_said() {
     assert_eq!(found.code(), Some(2));
     let found = run(Command::new(WEIR).args(["reload"]).env_remove("HAPROXY_MASTER_CLI"));
     assert_eq!(found.code(), Some(2));
-}
-
-/// A worker in an empty jail finds no file of its configuration: that is no fault of the configuration.
-#[test]
-fn a_worker_in_a_jail_is_followed_by_a_new_one() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: not root, a worker in a jail is not reloaded");
-        return;
-    }
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("jail")).expect("a free name");
-    let jail = format!("    chroot {}\n    uid 0\n", folder.path("jail").display());
-    let service = Service::start_with(&jail, &named("one"), folder);
-    let worker = service.worker();
-    service.write(&jail, &named("two"));
-    let answer = service.reload();
-    assert!(answer.starts_with("Success=1\n") && answer.contains("has dropped the privileges"), "{answer}");
-    assert_ne!(service.worker(), worker);
-    service.is_answered_by(&mut connect(service.port), "two");
 }
 
 #[test]

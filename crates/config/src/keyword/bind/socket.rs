@@ -39,7 +39,9 @@ pub(crate) fn namespace_exists(name: &str) -> bool {
 
 fn namespace(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
-        Some(word) if (context.around.options.has_namespace)(&word.text) => context.draft.listening.namespace = Some(word.text.clone()),
+        Some(word) if (context.around.options.has_namespace)(&word.text) => {
+            context.draft.listening.namespace = Some(word.text.clone())
+        }
         Some(word) => context.error(word.span, format!("'namespace' : Cannot open namespace '{}'.", word.text)),
         None => context.error(keyword.span, "'namespace' : missing namespace id"),
     }
