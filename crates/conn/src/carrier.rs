@@ -97,7 +97,17 @@ impl Carrier {
 
     /// What the handshake of the connection has found.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
-        on!(self, own => own.handshake_info(), stream => stream.about().tls.as_ref(), fcgi => fcgi.transport().handshake_info())
+        on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info())
+    }
+
+    /// Whether the handshake of the connection is not over: what goes out is early data.
+    pub fn is_early(&self) -> bool {
+        on!(self, own => !own.is_whole(), stream => stream.requests().is_early(), fcgi => !fcgi.transport().is_whole())
+    }
+
+    /// The protocol of early data, while the handshake of a connection that was just opened is not over.
+    pub fn early_protocol(&self) -> Option<&[u8]> {
+        on!(self, own => own.early_protocol(), _stream => None, _fcgi => None)
     }
 
     /// Queries about the socket of the connection, for as long as that exists.

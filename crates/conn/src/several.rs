@@ -1,10 +1,12 @@
 //! Connections that carry several streams at a time, to clients and to servers. Owns the choice between their protocols; must
 //! never serve a stream.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::Moment;
+use tls::HandshakeInfo;
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
@@ -205,6 +207,16 @@ impl Requests {
     /// Glitches of the server on this connection.
     pub fn glitches(&self) -> u32 {
         on!(self, protocol => protocol.glitches())
+    }
+
+    /// Whether the handshake is not over: a request that begins may go out as early data.
+    pub fn is_early(&self) -> bool {
+        on!(self, protocol => protocol.is_early())
+    }
+
+    /// What the handshake has found, once it is over.
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
+        on!(self, protocol => protocol.handshake_info())
     }
 
     /// Requests that may be under way at a time.

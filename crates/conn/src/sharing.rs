@@ -39,8 +39,15 @@ impl Shared {
         });
     }
 
-    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before.
-    pub(crate) fn take(&self, pool: &Pool, server: ServerId, proven: bool, wanted: PoolKey<'_>) -> Option<Link> {
+    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before. One whose
+    /// handshake is not over is for requests that `may_be_early`.
+    pub(crate) fn take(
+        &self,
+        pool: &Pool,
+        server: ServerId,
+        (proven, may_be_early): (bool, &dyn Fn() -> bool),
+        wanted: PoolKey<'_>,
+    ) -> Option<Link> {
         let mut connections = self.0.borrow_mut();
         if connections.is_empty() {
             return None;
@@ -48,7 +55,9 @@ impl Shared {
         let generation = pool.generation(server);
         let mut fitting = connections.iter_mut().filter(|own| {
             let proves = !proven || own.requests.answers() > 1;
-            own.server == server && own.generation == generation && proves && wanted.fits(own.pool_key.as_deref())
+            let fits = wanted.fits(own.pool_key.as_deref());
+            let fits = own.server == server && own.generation == generation && proves && fits;
+            fits && (!own.requests.is_early() || may_be_early())
         });
         let (own, carrier) =
             fitting.find_map(|own| Some((own.requests.begin()?, own)).map(|(carrier, own)| (own, carrier)))?;

@@ -172,6 +172,30 @@ impl Transport {
         }
     }
 
+    /// Whether the handshake is over, or there is none.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Self::Tls(tls) => tls.is_whole(),
+            _ => true,
+        }
+    }
+
+    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    pub fn early_protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Tls(tls) => tls.early_protocol(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server does not speak the protocol of early data: it has seen nothing of that, and the connection has failed.
+    pub fn has_refused_early(&self) -> bool {
+        match self {
+            Self::Tls(tls) => tls.has_refused_early(),
+            _ => false,
+        }
+    }
+
     /// What the handshake has found; `None`: there was none.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {

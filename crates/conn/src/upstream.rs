@@ -85,7 +85,8 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H2(request) => request.is_refused(),
             Self::Fcgi(connection) => connection.is_refused(),
-            Self::H1(_) | Self::Service(_) => false,
+            Self::H1(transport) => transport.has_refused_early(),
+            Self::Service(_) => false,
         }
     }
 

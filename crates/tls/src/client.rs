@@ -1,8 +1,9 @@
 //! What a side that connects to servers asks for: who they have to be, algorithms, protocols. Must never speak with a
 //! server.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::ClientConfig;
 use rustls::client::Resumption;
@@ -45,6 +46,8 @@ pub struct Settings {
 pub struct Client {
     ready: RwLock<Arc<Ready>>,
     wanted: Arc<Wanted>,
+    /// The protocol that the last handshake agreed on, by the name that it asked for; as many as sessions.
+    protocols: Mutex<HashMap<ServerName<'static>, Vec<u8>>>,
 }
 
 /// What is made of settings: exchanged as a whole.
@@ -75,7 +78,8 @@ impl Client {
     /// # Errors
     /// What rustls does not take together.
     pub fn new(settings: Settings) -> Result<Self, String> {
-        Ready::new(settings).map(|ready| Self { ready: RwLock::new(Arc::new(ready)), wanted: Arc::default() })
+        let ready = RwLock::new(Arc::new(Ready::new(settings)?));
+        Ok(Self { ready, wanted: Arc::default(), protocols: Mutex::default() })
     }
 
     /// The same, with what is kept of handshakes.
@@ -97,10 +101,51 @@ impl Client {
         self.ready().settings.certificate.clone()
     }
 
-    /// Whether early data may be sent: the protocol has to be known before the server chooses one.
+    /// Whether early data may be sent, where a connection asks for that.
     pub fn may_send_early(&self) -> bool {
+        self.ready().settings.early_data
+    }
+
+    /// The same name, with early data, if the protocol is known before the server chooses it: because no other one is offered, or
+    /// because the last handshake has agreed on it. Then that one alone is offered, so that the server either takes the data as
+    /// what it is, or not at all.
+    #[must_use]
+    pub fn with_early_data(&self, asked: Asked) -> Asked {
         let ready = self.ready();
-        ready.settings.early_data && ready.settings.alpn.iter().all(|name| name.starts_with(b"http/1."))
+        let alpn = &ready.settings.alpn;
+        if alpn.iter().all(|name| name.starts_with(b"http/1.")) {
+            return asked.with_early_data(true);
+        }
+        let known = match &alpn[..] {
+            [only] => Some(only.clone()),
+            _ => self.protocols.lock().unwrap_or_else(PoisonError::into_inner).get(&asked.name).cloned(),
+        };
+        match known.filter(|name| name == b"h2" || name.starts_with(b"http/1.")) {
+            Some(protocol) => Asked { early: true, protocol: Some(protocol), ..asked },
+            None => asked,
+        }
+    }
+
+    /// What a handshake has agreed on. It is kept where early data may need it.
+    pub fn note_protocol(&self, asked: &Asked, protocol: Option<&[u8]>) {
+        if !self.may_send_early() {
+            return;
+        }
+        let mut protocols = self.protocols.lock().unwrap_or_else(PoisonError::into_inner);
+        match protocol {
+            Some(protocol) => {
+                if protocols.len() >= SESSIONS {
+                    protocols.clear();
+                }
+                protocols.insert(asked.name.clone(), protocol.to_vec());
+            }
+            None => drop(protocols.remove(&asked.name)),
+        }
+    }
+
+    /// A server has chosen another protocol than before: none is known from here on.
+    pub fn forget_protocols(&self) {
+        self.protocols.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Whether a protocol is among those that are offered.
@@ -233,6 +278,8 @@ pub struct Asked {
     wanted: Option<Box<str>>,
     /// Early data is sent, if the server has said before that it takes some.
     early: bool,
+    /// The protocol of early data, which alone is offered then.
+    pub(crate) protocol: Option<Vec<u8>>,
 }
 
 impl Asked {
@@ -245,7 +292,7 @@ impl Asked {
 
 impl From<ServerName<'static>> for Asked {
     fn from(name: ServerName<'static>) -> Self {
-        Self { name, wanted: None, early: false }
+        Self { name, wanted: None, early: false, protocol: None }
     }
 }
 
@@ -257,5 +304,5 @@ pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> Asked {
         return name.into();
     }
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    Asked { name: ServerName::from(address), wanted: host.map(Into::into), early: false }
+    Asked { name: ServerName::from(address), wanted: host.map(Into::into), early: false, protocol: None }
 }

@@ -125,19 +125,21 @@ impl Connection {
         let asked = asked.into();
         let config = client.config(&asked);
         let wants_early = config.enable_early_data;
-        let name = asked.name;
+        let Asked { name, protocol, .. } = asked;
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
             _ => None,
         };
-        let peer = match alpn {
-            Some(protocols) => UnbufferedClientConnection::new_with_alpn(config, name, protocols.to_vec()),
+        let offered = protocol.clone().map(|only| vec![only]).or_else(|| alpn.map(<[_]>::to_vec));
+        let peer = match offered {
+            Some(protocols) => UnbufferedClientConnection::new_with_alpn(config, name, protocols),
             None => UnbufferedClientConnection::new(config, name),
         };
         let wanted = client.wanted();
         let info = HandshakeInfo { server_name, details: wanted.begin(), ..HandshakeInfo::default() };
         let with_secrets = wanted.has(Wanted::SECRETS);
-        let shaking = Shaking::new(Peer::Server(peer?), info, with_secrets, client.limits()).wanting_early(wants_early);
+        let shaking = Shaking::new(Peer::Server(peer?), info, with_secrets, client.limits());
+        let shaking = shaking.wanting_early(wants_early).expecting(protocol);
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -155,6 +157,14 @@ impl Connection {
     pub fn early_data(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.state {
             State::Shaking(shaking) => shaking.received(),
+            _ => None,
+        }
+    }
+
+    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    pub fn early_protocol(&self) -> Option<&[u8]> {
+        match &self.state {
+            State::Shaking(shaking) => shaking.early_protocol(),
             _ => None,
         }
     }

@@ -13,6 +13,8 @@ pub const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 pub const NO_RENEGOTIATION: [u8; 2] = [1, 100];
 pub const DECODE_ERROR: u8 = 50;
 pub const UNRECOGNIZED_NAME: u8 = 112;
+/// RFC 7301, section 3.2.
+pub const NO_APPLICATION_PROTOCOL: u8 = 120;
 
 /// Bytes of messages that have not come whole: a ticket with a large session in it.
 const MOST: usize = 32 * 1024;
@@ -118,6 +120,7 @@ pub fn alert_of(failure: &Failure) -> Option<u8> {
         Failure::Record(Refused::Version) => 70,
         Failure::Message | Failure::NotTls | Failure::Http => DECODE_ERROR,
         Failure::UnknownName => UNRECOGNIZED_NAME,
+        Failure::OtherProtocol => NO_APPLICATION_PROTOCOL,
         Failure::Handshake(_) | Failure::Keys => 80,
         Failure::Alert(_) => return None,
     })

@@ -19,6 +19,8 @@ pub enum Failure {
     Message,
     /// The keys are of a kind that is not known here.
     Keys,
+    /// The server has not taken early data, and chosen another protocol than that of the data.
+    OtherProtocol,
     /// The peer ended it with an alert.
     Alert(u8),
 }
@@ -43,6 +45,7 @@ impl std::fmt::Display for Failure {
             Self::Handshake(error) => error.fmt(f),
             Self::Record(_) => f.write_str("invalid record"),
             Self::Message => f.write_str("invalid message after the handshake"),
+            Self::OtherProtocol => f.write_str("the server has chosen another protocol"),
             Self::Keys => f.write_str("unknown kind of keys"),
             Self::Alert(number) => write!(f, "alert {number}"),
         }
@@ -63,6 +66,15 @@ pub enum Reason {
 }
 
 impl Failure {
+    /// Whether a server does not speak the protocol of early data, and has seen nothing of that.
+    pub fn refuses_protocol(&self) -> bool {
+        use rustls::{AlertDescription, Error};
+        matches!(
+            self,
+            Self::OtherProtocol | Self::Handshake(Error::AlertReceived(AlertDescription::NoApplicationProtocol))
+        )
+    }
+
     /// What it is about.
     pub fn reason(&self) -> Reason {
         use rustls::CertificateError as Certificate;

@@ -38,7 +38,7 @@ pub mod trust;
 pub mod verify;
 pub mod x509;
 
-pub use client::{Client, asked_name};
+pub use client::{Asked, Client, asked_name};
 pub use connection::{Connection, Received, Shaken};
 pub use early::EarlyData;
 pub use failure::Failure;

@@ -21,6 +21,7 @@ fn reason(failure: &Failure) -> (u16, &'static str) {
         Failure::Record(Refused::Overflow) => (150, "encrypted length too long"),
         Failure::Record(Refused::Unexpected) => (244, "unexpected message"),
         Failure::Message => (159, "length mismatch"),
+        Failure::OtherProtocol => (235, "no application protocol"),
         Failure::Keys => (236, "bad handshake state"),
         Failure::Alert(number) => alert(*number),
         Failure::Handshake(error) => of_handshake(error),

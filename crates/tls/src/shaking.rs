@@ -25,6 +25,9 @@ const ADDED: usize = HEADER + 16 + 1;
 /// Bytes of a record with nothing but the message "EndOfEarlyData" (RFC 8446, section 4.5).
 const END_OF_EARLY_DATA: usize = ADDED + 4;
 
+/// Bytes of early data to a server at most, whatever it takes: they are kept until it has said that it does.
+const MOST_EARLY: usize = 64 * 1024;
+
 /// Messages of a client that may take several records (RFC 8446, section 4.4.2, and RFC 8879).
 const CERTIFICATE: u8 = 11;
 const COMPRESSED_CERTIFICATE: u8 = 25;
@@ -57,6 +60,8 @@ struct Early {
     bytes: Vec<u8>,
     /// What the info show of it.
     shown: Option<Arc<EarlyData>>,
+    /// To a server: the protocol that it is in.
+    protocol: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,6 +141,17 @@ impl Shaking {
             self.early.phase = Phase::Wanted;
         }
         self
+    }
+
+    /// The same, where early data to the server is in this protocol.
+    pub(crate) fn expecting(mut self, protocol: Option<Vec<u8>>) -> Self {
+        self.early.protocol = protocol;
+        self
+    }
+
+    /// The protocol of early data that goes to the server.
+    pub(crate) fn early_protocol(&self) -> Option<&[u8]> {
+        self.early.protocol.as_deref().filter(|_| self.is_early())
     }
 
     fn is_handshaking(&self) -> bool {
@@ -308,7 +324,9 @@ impl Shaking {
                 let said = self.say(input, out, Say::Data(&bytes))?;
                 Ok(if said { bytes.len() } else { 0 })
             }
-            Peer::Server(_) if self.early.phase == Phase::Open => {
+            Peer::Server(_)
+                if self.early.phase == Phase::Open && self.early.bytes.len() + bytes.len() <= MOST_EARLY =>
+            {
                 let begin = out.len();
                 self.say(input, out, Say::Data(&bytes))?;
                 // The server may take less than that.
@@ -342,7 +360,7 @@ impl Shaking {
     /// The handshake is over.
     pub(crate) fn finish(mut self) -> Result<Finished, Failure> {
         let mut info = std::mem::take(&mut self.info);
-        let Early { phase, bytes, shown } = std::mem::take(&mut self.early);
+        let Early { phase, bytes, shown, protocol } = std::mem::take(&mut self.early);
         let judge = self.judge.take();
         let is_client = matches!(self.peer, Peer::Client(_));
         let (extracted, secrets) = match self.peer {
@@ -371,6 +389,10 @@ impl Shaking {
         } else if !bytes.is_empty() {
             info.early = Some(Arc::new(EarlyData::over()));
             if phase != Phase::Accepted {
+                // In another protocol they mean something else.
+                if protocol.is_some_and(|protocol| info.alpn.as_deref() != Some(&protocol)) {
+                    return Err(Failure::OtherProtocol);
+                }
                 refused = bytes;
             }
         }

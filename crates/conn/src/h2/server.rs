@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use tls::HandshakeInfo;
 use wire::h2::ErrorCode;
 
 use super::mover::Mover;
@@ -30,14 +32,20 @@ pub(super) struct Control {
     pub(super) about: About,
     /// Answers that were received whole.
     pub(super) answers: Cell<u32>,
+    /// The handshake is not over: what goes out is early data.
+    pub(super) early: Cell<bool>,
 }
 
 impl ServerConnection {
     /// Begins on a transport that stands.
     pub fn new(transport: Transport, terms: Terms) -> (Self, Requests) {
         let mover = Mover::new(Role::Client, terms);
-        let control =
-            Rc::new(Control { state: Rc::clone(&mover.state), about: About::of(&transport), answers: Cell::new(0) });
+        let control = Rc::new(Control {
+            state: Rc::clone(&mover.state),
+            about: About::of(&transport),
+            answers: Cell::new(0),
+            early: Cell::new(!transport.is_whole()),
+        });
         let requests = Requests(Rc::clone(&control));
         (Self { transport, input: Buffer::empty(), mover, control }, requests)
     }
@@ -47,11 +55,27 @@ impl ServerConnection {
         if self.is_unused() {
             self.mover.announce(ErrorCode::NoError);
         }
-        match self.mover.poll(cx, &mut self.transport, &mut self.input) {
+        let polled = self.mover.poll(cx, &mut self.transport, &mut self.input);
+        if self.control.early.get() {
+            self.meet_handshake();
+        }
+        match polled {
             Poll::Ready(_) => Poll::Ready(()),
             // A server that does not take what is left for it is not waited for.
             Poll::Pending if self.mover.is_over() => Poll::Ready(()),
             Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The handshake that early data went out before is over, or has failed.
+    fn meet_handshake(&mut self) {
+        if self.transport.has_refused_early() {
+            // It has seen none of the requests.
+            self.mover.state.borrow_mut().go_away(0);
+        }
+        if let Some(info) = self.transport.handshake_info() {
+            let _ = self.control.about.tls.set(Arc::clone(info));
+            self.control.early.set(false);
         }
     }
 
@@ -108,6 +132,16 @@ impl Requests {
     /// Glitches of the server on this connection.
     pub fn glitches(&self) -> u32 {
         self.0.state.borrow().glitches
+    }
+
+    /// Whether the handshake is not over: a request that begins may go out as early data.
+    pub fn is_early(&self) -> bool {
+        self.0.early.get()
+    }
+
+    /// What the handshake has found, once it is over.
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
+        self.0.about.tls.get()
     }
 
     /// Requests that may be under way at a time.

@@ -117,6 +117,8 @@ pub struct Tls {
     ended: bool,
     /// It failed: nothing is said to the peer any more.
     failed: bool,
+    /// It failed because the server does not speak the protocol of early data, of which it has seen nothing.
+    early_refused: bool,
     _counted: Counted,
 }
 
@@ -193,6 +195,7 @@ impl Tls {
             closing: false,
             ended: false,
             failed: false,
+            early_refused: false,
             _counted: Counted::new(),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::Moment;
 use base::buffer::Buffer;
-use config::spec::{LogLevel, Mode, RetryOn};
+use config::spec::{LogLevel, Mode};
 use conn::carrier::Carrier;
 use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
@@ -20,7 +20,7 @@ use expression::Expression;
 use expression::sample::{ConnectionError, LinkFacts};
 use policy::program::{MuxProtocol, Namespace, Presented, Server, ServerAddress, ServerPort, ServerTls, Source};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
-use tls::{Connection, asked_name};
+use tls::{Asked, Connection, asked_name};
 use wire::http::Head;
 use wire::proxy_protocol::kind;
 
@@ -30,7 +30,6 @@ use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::handshake::{self, Greeting};
 use crate::stream::metrics::{self, Handshake};
-use crate::stream_state::EarlyRequest;
 
 /// How an attempt ended.
 pub enum Attempt {
@@ -91,15 +90,9 @@ pub struct Launched {
     header_at: usize,
 }
 
-/// This side of the TLS connection to a server. `alpn`: what is offered instead of what its line says.
-fn begin_client(
-    tls: &ServerTls,
-    (sni, early): (Option<&str>, bool),
-    destination: &Address,
-    alpn: Option<&[Vec<u8>]>,
-) -> Result<Connection, tls::Failure> {
-    let name = asked_name(sni, destination.inet().map(|address| address.ip()));
-    Connection::of_client(&tls.client, name.with_early_data(early), alpn)
+/// What the handshake with a server asks for.
+fn asked(sni: Option<&str>, destination: &Address) -> Asked {
+    asked_name(sni, destination.inet().map(|address| address.ip()))
 }
 
 impl Launched {
@@ -110,7 +103,8 @@ impl Launched {
         if alpn.is_some() && !offers(b"http/1.1") {
             return None;
         }
-        begin_client(tls, (self.sni.as_deref(), false), &self.destination, alpn.as_ref().map(<[_; 1]>::as_slice)).ok()
+        let asked = asked(self.sni.as_deref(), &self.destination);
+        Connection::of_client(&tls.client, asked, alpn.as_ref().map(<[_; 1]>::as_slice)).ok()
     }
 
     /// What sends the PROXY header, where TLS follows it.
@@ -307,8 +301,9 @@ impl Request<'_> {
             self.note_error(ConnectionError::TLS_TOO_MANY);
             return Attempt::Refused;
         }
-        let asked = (sni.as_deref(), special != Some(MuxProtocol::Http2) && self.may_be_early(server, tls));
-        let Ok(client) = begin_client(tls, asked, destination, alpn.as_ref().map(<[_; 1]>::as_slice)) else {
+        let asked = self.with_early_data(asked(sni.as_deref(), destination), (server, tls), special);
+        let alpn = alpn.as_ref().map(<[_; 1]>::as_slice);
+        let Ok(client) = Connection::of_client(&tls.client, asked.clone(), alpn) else {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             return Attempt::Refused;
         };
@@ -318,21 +313,26 @@ impl Request<'_> {
         stream.begin_tls(&[]);
         let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| stream.poll_handshake(cx))).await;
         let handshake = match (&shaken, stream.handshake_info()) {
-            (Waited::Done(Ok(())), Some(state)) => Some(Handshake::Made { resumed: state.resumed }),
+            (Waited::Done(Ok(())), Some(state)) => {
+                if server.connecting.negotiates {
+                    tls.client.note_protocol(&asked, state.alpn.as_deref());
+                }
+                Some(Handshake::Made { resumed: state.resumed })
+            }
             // Early data may be sent: how the handshake ends is seen with the answer.
             (Waited::Done(Ok(())), None) => None,
             _ => Some(Handshake::Failed),
         };
         if let Some(handshake) = handshake {
-            metrics::server_handshake(&self.session.worker, self.proxy, server, handshake);
+            metrics::server_handshake(&self.session.worker, (self.proxy.index, server.serial), handshake);
         }
-        self.note_early(handshake.is_none());
         match shaken {
             Waited::Done(Ok(())) => {
                 let carrier = Carrier::Own(stream);
                 Attempt::Connected(Link { carrier, answers, glitches, private, first, generation, place, pool_key })
             }
             Waited::Done(Err(insecure)) => {
+                tls.client.forget_protocols();
                 self.note_error(tls_error(&insecure).0);
                 self.state.borrow_mut().attempts.server_tls = stream.handshake_info().cloned();
                 Attempt::Refused
@@ -342,27 +342,6 @@ impl Request<'_> {
                 Attempt::Expired
             }
             Waited::Gone => Attempt::Gone,
-        }
-    }
-
-    /// Whether the request may go to the server as early data: it has come so from the client, and tells the server that, or
-    /// `retry-on` lists that it may be sent a second time and it asks for nothing but an answer (RFC 8470, section 4).
-    fn may_be_early(&self, server: &Server, tls: &ServerTls) -> bool {
-        let state = self.state.borrow();
-        let is_http1 = self.proxy.mode == Mode::Http && server.connecting.protocol != Some(MuxProtocol::Http2);
-        if !is_http1 || !tls.client.may_send_early() || state.attempts.early == EarlyRequest::Refused {
-            return false;
-        }
-        let retries = self.proxy.backend.as_ref().map(|backend| backend.limits.retry_on);
-        let is_listed = retries.is_some_and(|retries| retries.contains(RetryOn::EARLY_DATA_REJECTED));
-        let is_safe = state.request.known_method().is_safe() && !state.request.framing.has_body();
-        self.session.tls().is_some_and(tls::HandshakeInfo::is_early) || is_listed && is_safe
-    }
-
-    fn note_early(&self, is_early: bool) {
-        let early = &mut self.state.borrow_mut().attempts.early;
-        if *early != EarlyRequest::Refused {
-            *early = if is_early { EarlyRequest::Sent } else { EarlyRequest::Unsent };
         }
     }
 

@@ -31,7 +31,7 @@ use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private::PrivateLinks;
-use crate::stream::{redirect, sharing, websocket};
+use crate::stream::{early, redirect, sharing, websocket};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
 
@@ -283,6 +283,7 @@ impl Request<'_> {
         };
         state.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
         state.attempts.server_tls = link.carrier.handshake_info().cloned();
+        early::note(state, state.attempts.server_tls.is_none() && link.carrier.is_early());
         state.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         state.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
@@ -457,7 +458,8 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        let link = worker.links.take(&worker.process.pool, server.serial, proven, wanted);
+        let may_be_early: &dyn Fn() -> bool = &|| self.may_be_early(server);
+        let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_be_early), wanted);
         link.map(|link| speak_fcgi(backend, server, link, false))
     }
 

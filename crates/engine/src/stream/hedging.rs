@@ -217,7 +217,7 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
 
 fn count_handshake(session: &Session, proxy: &Proxy, server: usize, handshake: Option<Handshake>) {
     if let (Some(handshake), Some(server)) = (handshake, proxy.server(server)) {
-        metrics::server_handshake(&session.worker, proxy, server, handshake);
+        metrics::server_handshake(&session.worker, (proxy.index, server.serial), handshake);
     }
 }
 

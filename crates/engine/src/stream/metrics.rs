@@ -208,10 +208,10 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
 }
 
 /// The same with a server.
-pub fn server_handshake(worker: &Worker, proxy: &Proxy, server: &Server, handshake: Handshake) {
+pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handshake: Handshake) {
     let counters = worker.counters();
-    handshake.count(&counters.proxies[proxy.index].back);
-    handshake.count(&counters.servers[server.serial]);
+    handshake.count(&counters.proxies[proxy].back);
+    handshake.count(&counters.servers[server]);
     let process = &counters.process;
     process.tls_connections.increment();
     if handshake == (Handshake::Made { resumed: false }) {

@@ -15,6 +15,7 @@ pub mod conclude;
 pub mod connect;
 mod content;
 pub mod dispatch;
+mod early;
 pub mod evaluate;
 pub mod exchange;
 mod fcgi;

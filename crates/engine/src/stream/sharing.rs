@@ -14,7 +14,7 @@ use expression::sample::ProtocolFacts;
 use policy::program::{Global, MuxProtocol, Server};
 
 use crate::session::Session;
-use crate::stream::metrics::Http2Connection;
+use crate::stream::metrics::{self, Handshake, Http2Connection};
 use crate::stream::request::head_limits;
 use crate::worker::Worker;
 
@@ -34,7 +34,8 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
         None if !server.connecting.negotiates => return protocol(server),
         None => {}
     }
-    link.carrier.handshake_info().and_then(|state| state.alpn.as_deref()).and_then(Protocol::named)
+    let agreed = link.carrier.handshake_info().and_then(|state| state.alpn.as_deref());
+    agreed.or_else(|| link.carrier.early_protocol()).and_then(Protocol::named)
 }
 
 /// Speaks a protocol on a connection that was just opened, which becomes the first request's share of it. Later requests of
@@ -59,7 +60,8 @@ pub fn open(
     let counters = Rc::clone(worker);
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back.protocol.connections.subtract(1);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((counters, proxy), connection, requests, interval));
+    let owner = (proxy, server.serial);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((counters, owner), connection, requests, interval));
     Some(link)
 }
 
@@ -92,18 +94,19 @@ fn terms(global: &Global, server: &Server) -> Terms {
 
 /// Serves a connection until it has ended. An idle one is asked every `interval` whether its server is there.
 async fn carry(
-    (worker, proxy): (Rc<Worker>, usize),
+    (worker, owner): (Rc<Worker>, (usize, usize)),
     connection: ServerConnection,
     requests: Requests,
     interval: Option<Duration>,
 ) {
-    move_frames((&worker, proxy), connection, &requests, interval).await;
+    move_frames((&worker, owner), connection, &requests, interval).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
-/// Moves what the requests of a connection have to send and to receive.
+/// Moves what the requests of a connection have to send and to receive, and counts its handshake, where that was not over
+/// when it began.
 async fn move_frames(
-    (worker, proxy): (&Worker, usize),
+    (worker, (proxy, server)): (&Worker, (usize, usize)),
     mut connection: ServerConnection,
     requests: &Requests,
     interval: Option<Duration>,
@@ -111,6 +114,7 @@ async fn move_frames(
     let mut timer = rt::Timer::new();
     let counters = Arc::clone(&worker.counters().proxies[proxy]);
     let open = Http2Connection::new(&counters.back_http2);
+    let mut early = requests.is_early();
     std::future::poll_fn(|cx| {
         loop {
             connection.advance(rt::now());
@@ -119,6 +123,12 @@ async fn move_frames(
             if counts != Counts::default() {
                 open.count(&counts);
                 counters.back_http2.glitches.add(u64::from(counts.glitches));
+            }
+            if early && (polled.is_ready() || !requests.is_early()) {
+                early = false;
+                let made = requests.handshake_info().filter(|info| info.failure.is_none());
+                let handshake = made.map_or(Handshake::Failed, |info| Handshake::Made { resumed: info.resumed });
+                metrics::server_handshake(worker, (proxy, server), handshake);
             }
             if polled.is_ready() {
                 return Poll::Ready(());

@@ -321,7 +321,7 @@ fn a_request_that_was_refused_early_is_sent_again() {
     .workers(&[1])
     .run(|world| async move {
         let mut service = Service::at(SECURE);
-        let (knows, forgets) = (early_server(), early_server());
+        let (knows, forgets) = (early_server(&["http/1.1"]), early_server(&["http/1.1"]));
         for (server, early) in [(&knows, None), (&knows, Some(true)), (&forgets, Some(false)), (&forgets, Some(true))] {
             let mut client = Peer::connect(WEIR).await;
             client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await;

@@ -26,6 +26,7 @@ mod conversations;
 mod dying;
 mod early;
 mod early_data;
+mod early_streams;
 mod ejections;
 mod fcgi;
 mod filters;

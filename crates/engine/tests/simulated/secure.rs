@@ -127,9 +127,10 @@ fn server_with(settings: Settings) -> Arc<Server> {
     Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
 }
 
-/// The same, which takes early data with HTTP/1.1 and knows no session yet.
-pub fn early_server() -> Arc<Server> {
-    server_with(Settings { early_data: 10_000, alpn: vec![b"http/1.1".to_vec()], ..Settings::default() })
+/// The same, which takes early data with these protocols and knows no session yet.
+pub fn early_server(alpn: &[&str]) -> Arc<Server> {
+    let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    server_with(Settings { early_data: 10_000, alpn, ..Settings::default() })
 }
 
 /// A peer behind a TLS connection.

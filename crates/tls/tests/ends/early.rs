@@ -191,3 +191,62 @@ fn a_goodbye_may_come_before_the_end_of_the_handshake() {
     carry(&mut far, &mut near, 100_000);
     assert_eq!(near.receive().unwrap(), (b"answer".to_vec(), true));
 }
+
+/// A server that takes any amount, and says nothing: what is kept for it is bounded.
+#[test]
+fn early_data_that_waits_for_an_answer_is_bounded() {
+    let (server, client) = (ready(u32::MAX, true), asking(true));
+    meet(&server, &client);
+    let mut near = near(&client);
+    let bytes = vec![b'x'; 16_384];
+    let mut send = || near.connection.send_early(&mut near.input, [&bytes, &[]], 16_384, &mut near.out).unwrap();
+    let sent: Vec<_> = (0..6).map(|_| send()).collect();
+    assert_eq!(sent, [16_384, 16_384, 16_384, 16_384, 0, 0]);
+}
+
+fn speaking(protocol: Option<&[u8]>) -> Arc<Server> {
+    let alpn = protocol.into_iter().map(<[u8]>::to_vec).collect();
+    let settings = Settings { early_data: LIMIT, alpn, ..Settings::default() };
+    server(&[Authority::new().certificate(&["a.example"])], settings, false)
+}
+
+/// Data goes early once a handshake has agreed on the protocol that it is in, and is dropped where the server has chosen another
+/// one by now.
+#[test]
+fn early_data_goes_in_the_protocol_that_was_agreed_on() {
+    const H2: &[u8] = b"h2";
+    let alpn = vec![H2.to_vec(), HTTP1.to_vec()];
+    let settings = client::Settings { resumes: true, early_data: true, alpn, ..client::Settings::default() };
+    for (first, later, is_refused) in [
+        (H2, Some(H2), false),
+        (HTTP1, Some(HTTP1), false),
+        (H2, Some(HTTP1), true),
+        (H2, None, true),
+        (HTTP1, Some(H2), true),
+    ] {
+        let client = Client::new(settings.clone()).unwrap();
+        let asked = asked_name(Some("a.example"), None);
+        let begin = || {
+            let asked = client.with_early_data(asked.clone());
+            let mut near = End::new(Connection::of_client(&client, asked, None).unwrap());
+            near.go_on();
+            near
+        };
+        let known = speaking(Some(first));
+        let (mut near, mut far_end) = (begin(), far(&known));
+        assert!(near.connection.early_protocol().is_none());
+        both_ways(&mut near, &mut far_end, 100_000);
+        assert_eq!(near.receive().unwrap().0, b"");
+        client.note_protocol(&asked, near.connection.take_handshake_info().unwrap().alpn.as_deref());
+        // Tickets of sessions whose protocol is not known bring nothing.
+        let (mut near, mut far_end) = (begin(), far(&speaking(later)));
+        assert_eq!(near.connection.early_protocol(), Some(first));
+        near.send(b"early");
+        both_ways(&mut near, &mut far_end, 100_000);
+        assert_eq!(near.failure.is_some_and(|failure| failure.refuses_protocol()), is_refused, "{later:?}");
+        let seen = far_end.receive().map(|(bytes, _)| bytes).unwrap_or_default();
+        assert_eq!(seen, if is_refused { &b""[..] } else { b"early" }, "{later:?}");
+        client.forget_protocols();
+        assert!(begin().connection.early_protocol().is_none());
+    }
+}

@@ -14,7 +14,7 @@ use super::{INPUTS, Insecure, SEAL_SIZE, Tls, broken};
 
 impl Tls {
     /// Whether the handshake is over, or has not begun.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::transport) fn is_whole(&self) -> bool {
         self.connection.as_ref().is_none_or(Connection::is_open)
     }
 
@@ -53,8 +53,9 @@ impl Tls {
                     let _ = self.output.try_flush(&mut self.stream, false);
                 }
             }
-            Err(_) => {
+            Err(failure) => {
                 self.failed = true;
+                self.early_refused = was_early && failure.refuses_protocol();
                 if self.info.is_none() {
                     self.info = connection.take_handshake_info().map(Arc::new);
                 }
@@ -118,6 +119,16 @@ impl Tls {
                 }
             }
         }
+    }
+
+    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    pub(in crate::transport) fn early_protocol(&self) -> Option<&[u8]> {
+        self.connection.as_ref().and_then(Connection::early_protocol)
+    }
+
+    /// Whether the server has refused early data, and the connection with it.
+    pub(in crate::transport) fn has_refused_early(&self) -> bool {
+        self.early_refused
     }
 
     /// Early data of a client that was not read.

@@ -18,6 +18,7 @@ use crate::stream::answer::{Ending, Manner};
 use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
+use crate::stream::early;
 use crate::stream::fcgi;
 use crate::stream::filter;
 use crate::stream::observing;
@@ -126,6 +127,11 @@ impl Exchange<'_> {
         if state.attempts.early != EarlyRequest::Sent || state.attempts.server_tls.is_some() {
             return;
         }
+        if let Some(shared) = self.upstream.shared() {
+            // Counted by the connection.
+            state.attempts.server_tls = shared.handshake_info().cloned();
+            return;
+        }
         let found = self.upstream.handshake_info();
         let handshake = match found.filter(|found| found.failure.is_none()) {
             Some(found) => metrics::Handshake::Made { resumed: found.resumed },
@@ -135,8 +141,15 @@ impl Exchange<'_> {
         let proxy = self.session.proxy_at(self.terms.backend);
         let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
         if let Some(server) = servers.zip(state.server).and_then(|(servers, server)| servers.get(server)) {
-            metrics::server_handshake(&self.session.worker, proxy, server, handshake);
+            metrics::server_handshake(&self.session.worker, (proxy.index, server.serial), handshake);
         }
+    }
+
+    fn note_refusal(&self) {
+        let state = &mut *self.state.borrow_mut();
+        let proxy = self.session.proxy_at(self.terms.backend);
+        let server = state.server.and_then(|server| proxy.server(server));
+        early::note_refusal(state, server);
     }
 
     /// Whether a server wants a request after the handshake that has gone out before it. Where the client has not sent it
@@ -156,6 +169,7 @@ impl Exchange<'_> {
     pub(super) fn server_gone(&self) -> Result<bool, End> {
         self.meet_handshake(&mut self.state.borrow_mut());
         if self.upstream.is_refused() && self.may_begin_again() {
+            self.note_refusal();
             return Err(End::Retry { bad_answer: true });
         }
         if !self.down.received().is_empty() {

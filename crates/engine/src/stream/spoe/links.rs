@@ -204,7 +204,7 @@ async fn secure(
         (Ok(()), Some(state)) => Handshake::Made { resumed: state.resumed },
         _ => Handshake::Failed,
     };
-    metrics::server_handshake(worker, proxy, server, handshake);
+    metrics::server_handshake(worker, (proxy.index, server.serial), handshake);
     shaken.ok().map(|()| stream)
 }
 
