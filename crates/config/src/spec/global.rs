@@ -4,8 +4,8 @@ use crate::document::Word;
 
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
-    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
-    TokensSpec, UnixBindSpec,
+    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, ProcessorsSpec, RatesSpec,
+    RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -85,6 +85,8 @@ pub struct GlobalSpec {
     pub variables: Vec<SetVariableSpec>,
     /// The internal HTTP client.
     pub http_client: HttpClientSpec,
+    /// Where telemetry goes.
+    pub otel_exporter: Option<Box<OtelExporterSpec>>,
     /// Lua.
     pub lua: LuaSpec,
     /// What holds for HTTP everywhere.

@@ -2,8 +2,8 @@
 
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
-    FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec,
-    ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
+    FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, OtelTraceSpec, PersistenceSpec,
+    ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -244,6 +244,8 @@ pub struct ProxySpec {
     pub log_lines: LogLinesSpec,
     /// `log-tag`.
     pub log_tag: Option<String>,
+    /// `otel-trace`.
+    pub otel: Option<Box<OtelTraceSpec>>,
     /// How connections to its servers are made.
     pub connecting: ConnectingDefaultsSpec,
     /// What its servers are checked with.

@@ -191,7 +191,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, anonymous_key, nosplice, expose_deprecated,
-        expose_experimental, http_client, lua, maxpipes, processors, rights, machine, tokens, checks, dns_families,
+        expose_experimental, http_client, otel_exporter, lua, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls, compression });
     changed!(out, &global.compression, default.compression, GlobalCompressionSpec {
         rate, usage, memory, level, window,
@@ -308,6 +308,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         log_format,
         log_lines,
         log_tag,
+        otel,
         connecting,
         check,
         email_alert,
@@ -399,6 +400,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,
     } but {});
     field(out, "log_tag", log_tag, &None);
+    field(out, "otel", otel, &None);
     self::check(check, out);
     let PersistenceSpec { cookie, dynamic_key, rdp_cookie } = kept;
     field(out, "cookie", &cookie.as_ref().map(|cookie| &cookie.value), &None);

@@ -70,6 +70,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         log_format: LogFormatSpec::default(),
         log_lines: LogLinesSpec::default(),
         log_tag: None,
+        otel: None,
         connecting: ConnectingDefaultsSpec::default(),
     }
 }

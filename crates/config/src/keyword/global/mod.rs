@@ -11,6 +11,7 @@ mod limits;
 mod log;
 mod lua;
 mod machine;
+pub(crate) mod otel;
 mod process;
 mod processors;
 mod quic;
@@ -82,6 +83,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "QUIC", rows: quic::TABLE },
     Family { title: "Lua", rows: lua::TABLE },
     Family { title: "Internal HTTP client", rows: httpclient::TABLE },
+    Family { title: "OpenTelemetry", rows: otel::TABLE },
     Family { title: "Device detection", rows: vendor::TABLE },
     Family { title: "Debugging", rows: debugging::TABLE },
 ];

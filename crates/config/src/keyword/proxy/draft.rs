@@ -119,6 +119,7 @@ impl ProxyDraft {
             log_format: LogFormatSpec::Default,
             log_lines: LogLinesSpec::default(),
             log_tag: None,
+            otel: None,
             connecting: ConnectingDefaultsSpec::default(),
             check: CheckSpec::default(),
             email_alert: EmailAlertSpec::default(),

@@ -17,6 +17,7 @@ mod limits;
 mod listening;
 mod logs;
 mod mail;
+mod otel;
 mod persistence;
 mod reliability;
 mod removed;
@@ -114,6 +115,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Timeouts", rows: timeouts::TABLE },
     Family { title: "Errors and monitoring", rows: errors::TABLE },
     Family { title: "Logs", rows: logs::TABLE },
+    Family { title: "OpenTelemetry", rows: otel::TABLE },
     Family { title: "Mails", rows: mail::TABLE },
     Family { title: "Captures", rows: capture::TABLE },
     Family { title: "Rules", rows: rules::TABLE },

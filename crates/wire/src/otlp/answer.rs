@@ -1,0 +1,68 @@
+//! What a collector answers: how much of a request it has not taken (`ExportTraceServiceResponse` and its kin, which have the
+//! same form). Must never trust a length.
+
+/// What was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartialSuccess {
+    /// How many items.
+    pub rejected: u64,
+    /// Why, as the collector says.
+    pub message: String,
+}
+
+/// A field: its number and what it holds.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Other,
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+    let tag = varint(bytes)?;
+    let field = match tag & 7 {
+        0 => Field::Number(varint(bytes)?),
+        1 => take(bytes, 8).map(|_| Field::Other)?,
+        2 => {
+            let length = varint(bytes)?;
+            Field::Bytes(take(bytes, length)?)
+        }
+        5 => take(bytes, 4).map(|_| Field::Other)?,
+        _ => return None,
+    };
+    Some((tag >> 3, field))
+}
+
+/// Reads the answer to a request that was taken. `None`: all was taken, or the answer makes no sense, which changes nothing.
+pub fn partial_success(mut body: &[u8]) -> Option<PartialSuccess> {
+    let mut found = PartialSuccess::default();
+    while !body.is_empty() {
+        let (1, Field::Bytes(mut inner)) = field(&mut body)? else { continue };
+        while !inner.is_empty() {
+            match field(&mut inner)? {
+                (1, Field::Number(rejected)) => found.rejected = i64::try_from(rejected).map_or(0, i64::unsigned_abs),
+                (2, Field::Bytes(text)) => found.message = String::from_utf8_lossy(text).into_owned(),
+                _ => {}
+            }
+        }
+    }
+    (found != PartialSuccess::default()).then_some(found)
+}

@@ -1,0 +1,68 @@
+//! What a collector is sent: encoded spans, records or metrics, whom they are of and what has made them. The three signals have
+//! messages of the same form (`opentelemetry/proto/collector/*/v1/*_service.proto`). Must never look into what it carries.
+
+use super::message::Message;
+use super::{Value, attribute};
+
+/// Which kind of telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Signal {
+    /// Spans.
+    Traces,
+    /// Values.
+    Metrics,
+    /// Log records.
+    Logs,
+}
+
+impl Signal {
+    /// Every signal.
+    pub const ALL: [Self; 3] = [Self::Traces, Self::Metrics, Self::Logs];
+
+    /// The path that collectors take it at (OTLP/HTTP).
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+            Self::Logs => "/v1/logs",
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Traces => "traces",
+            Self::Metrics => "metrics",
+            Self::Logs => "logs",
+        }
+    }
+}
+
+/// What has made the telemetry.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The version; empty: none.
+    pub version: &'a str,
+}
+
+/// The body of a request with these items, each encoded on its own.
+pub fn request<'i, 'v>(
+    resource: impl Iterator<Item = (&'v str, Value<'v>)>,
+    scope: Scope<'_>,
+    items: impl Iterator<Item = &'i [u8]>,
+) -> Vec<u8> {
+    let mut body = Vec::new();
+    Message::new(&mut body).nested(1, |of_resource| {
+        of_resource.nested(1, |written| resource.for_each(|(key, value)| attribute(written, 1, key, value)));
+        of_resource.nested(2, |of_scope| {
+            of_scope.nested(1, |written| {
+                written.text(1, scope.name.as_bytes());
+                written.text(2, scope.version.as_bytes());
+            });
+            items.for_each(|item| of_scope.bytes(2, item));
+        });
+    });
+    body
+}
