@@ -2,6 +2,7 @@
 //! session, nor change what a session that has begun is served by.
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use policy::program::{Program, Proxy, Server};
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
-use crate::worker::Process;
+use crate::telemetry;
+use crate::worker::{Process, Worker};
 
 /// How often is looked whether a server that was removed has nothing to do any more.
 const DRAINING: Duration = Duration::from_secs(1);
@@ -133,7 +135,7 @@ impl Process {
         drop(newest);
         drop(before);
         for worker in 0..self.workers() {
-            rt::post(worker as rt::WorkerId, Box::new(|| crate::on_worker(|worker| worker.take_up())));
+            rt::post(worker as rt::WorkerId, Box::new(|| crate::on_worker(take_up)));
         }
         Ok(())
     }
@@ -230,6 +232,12 @@ impl Process {
     pub fn know_backend(&self, proxy: &Arc<Proxy>) -> bool {
         self.before().iter().all(|generation| generation.program.proxies.push(|_| Arc::clone(proxy)) == Ok(proxy.index))
     }
+}
+
+/// Has a worker go over to the newest configuration.
+fn take_up(worker: &Rc<Worker>) {
+    worker.take_up();
+    telemetry::start(worker);
 }
 
 /// Forgets servers that were removed once they have nothing to do.

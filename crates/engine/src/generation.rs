@@ -13,6 +13,8 @@ use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
+use crate::telemetry::{self, Channel};
+
 /// A file of a configuration: its name, and what it holds.
 pub type NamedText = (String, Vec<u8>);
 
@@ -24,6 +26,8 @@ pub struct Generation {
     pub program: Arc<Program>,
     /// What has become of its lists of patterns.
     pub lists: Arc<ListStates>,
+    /// Where its telemetry goes, by the exporters of the program.
+    pub channels: Box<[Arc<Channel>]>,
     /// What lists are hashed under.
     key: u64,
     /// What the program was made of, for what is added to it; none where nothing can be.
@@ -37,7 +41,8 @@ impl Generation {
     /// before [`Generation::know_specification`].
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
-        Self { number: 0, program, lists, key: random, written: Mutex::new(None), text: OnceLock::new() }
+        let channels = telemetry::channels(&program, &[]);
+        Self { number: 0, program, lists, channels, key: random, written: Mutex::new(None), text: OnceLock::new() }
     }
 
     /// One that follows another. Lists of files that hold what they held go on as they were changed.
@@ -46,6 +51,7 @@ impl Generation {
         let lists = Arc::new(ListStates::following(&program.lists, known, Key::new(before.key)));
         Self {
             number: before.number.wrapping_add(1),
+            channels: telemetry::channels(&program, &before.channels),
             program,
             lists,
             key: before.key,

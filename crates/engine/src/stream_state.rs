@@ -5,6 +5,7 @@ use crate::stream::budget::Spent;
 use crate::stream::cache::CacheUse;
 use crate::stream::filter::Filters;
 use crate::stream::kernel::Kernel;
+use crate::stream::otel::StreamTrace;
 use base::moment::WallTime;
 use base::slab::Key;
 use expression::capture::Captures;
@@ -149,6 +150,8 @@ pub struct StreamState {
     pub variables: RefCell<Store>,
     /// What scripts keep for it.
     pub kept_by_scripts: Cell<Option<Box<dyn Any>>>,
+    /// What it tells of itself (`otel-trace`).
+    pub trace: Option<Box<StreamTrace>>,
     /// How it ended.
     pub outcome: Outcome,
     /// It is the first request of its connection.
@@ -413,6 +416,7 @@ impl StreamState {
             has_request,
             inspected,
             task,
+            trace,
             number,
             logged,
             orders,
@@ -459,7 +463,7 @@ impl StreamState {
         let _ = (ends, spent, spent_on_log, kept_by_scripts);
         request.clear();
         response.clear();
-        (*filters, *task, *inspected) = (None, None, false);
+        (*filters, *task, *inspected, *trace) = (None, None, false, None);
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status, *compression) = (Outcome::default(), -1, None);

@@ -75,6 +75,8 @@ pub struct Process {
     pub outbox: Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
+    /// Telemetry that waits for collectors.
+    pub telemetry: crate::telemetry::Registry,
     /// Certificates that are obtained, and their OCSP answers.
     pub upkeep: crate::certificates::Upkeep,
     /// Certificates that were added or are being changed.
@@ -159,6 +161,7 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
+            telemetry: crate::telemetry::Registry::default(),
             upkeep: crate::certificates::Upkeep::default(),
             certificates,
             services: Services::default(),

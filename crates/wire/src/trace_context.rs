@@ -117,9 +117,9 @@ pub fn state<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
 /// A key: a name, or a tenant and a system (section 3.3.1.3.1).
 fn is_key(key: &[u8]) -> bool {
     let is_part = |part: &[u8], most: usize, may_begin_with_digit: bool| {
-        let begins = part.first().is_some_and(|first| {
-            first.is_ascii_lowercase() || may_begin_with_digit && first.is_ascii_digit()
-        });
+        let begins = part
+            .first()
+            .is_some_and(|first| first.is_ascii_lowercase() || may_begin_with_digit && first.is_ascii_digit());
         let is_of_key =
             |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'*' | b'/');
         begins && part.len() <= most && part.iter().all(is_of_key)

@@ -3,7 +3,8 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
     FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, OtelTraceSpec, PersistenceSpec,
-    ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec, UsedCertificateSpec,
+    ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec,
+    UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;

@@ -31,7 +31,7 @@ use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private::PrivateLinks;
-use crate::stream::{early, redirect, sharing, websocket};
+use crate::stream::{early, otel, redirect, sharing, websocket};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
 
@@ -188,6 +188,7 @@ impl Request<'_> {
                 Attempt::Unable => (Cause::Server, false),
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
+            otel::fail_attempt(self.session, self.state, cause);
             self.sign(server, Sign::Ill(Symptom::Connection));
             if !matches!(attempt, Attempt::Unable) {
                 ejections::observe(&self.session.worker, self.proxy, slot.server(), || ejections::FAILED);
@@ -271,6 +272,7 @@ impl Request<'_> {
     pub(super) fn note_server(&self, server: usize) {
         let state = &mut *self.state.borrow_mut();
         state.server = Some(server);
+        otel::begin_attempt(self.session, state, server);
         state.persistence.meet(state.server);
         state.timings.queued.get_or_insert(rt::now());
     }

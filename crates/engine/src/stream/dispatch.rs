@@ -33,7 +33,7 @@ use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{
-    body, conclude, fcgi, filter, forwarded, kernel, metrics, observing, persistence, sticking, tracing, tunnel,
+    body, conclude, fcgi, filter, forwarded, kernel, metrics, observing, otel, persistence, sticking, tracing, tunnel,
     websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -160,6 +160,7 @@ impl<'s> Plan<'s> {
         if let Some(name) = &proxy.http.send_name_header {
             state.borrow_mut().request.remove_all(name);
         }
+        otel::prepare(&mut state.borrow_mut());
         let filters = state.borrow().filters.clone();
         let mut asks_agents = false;
         if let Some(filters) = &filters {
@@ -269,6 +270,7 @@ impl<'s> Plan<'s> {
     ) -> Result<(), Failure> {
         conclude::log_step(session, state, Origin::Connect);
         sticking::remember(session, &state.borrow());
+        otel::send(&mut state.borrow_mut());
         let Route { proxy, backend } = self.route;
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
@@ -420,6 +422,7 @@ fn again(
     if bad_answer {
         observing::bad_answer(session, state);
     }
+    otel::end_attempt(session, state, otel::Ended::Failed(if bad_answer { "bad_answer" } else { "retried" }));
     state.forget_answer();
     state.attempts.retries += 1;
     count(metrics::ServerEvent::Retry);

@@ -30,7 +30,7 @@ use crate::stream::exchange::{End, Exchange};
 use crate::stream::handshake::Greeting;
 use crate::stream::http::Client;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
-use crate::stream::{sharing, sticking};
+use crate::stream::{otel, sharing, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
@@ -154,6 +154,7 @@ impl Hedge<'_> {
             HedgeState::Idle(link) => link.carrier.request_format(),
             _ => RequestFormat::H1,
         };
+        otel::begin_rival(&mut self.state.borrow_mut(), server.index);
         encode_head(self.state, self.proxy, (server, format), self.says_close, &mut head).ok()?;
         request
             .count(server, if matches!(step, HedgeState::Idle(_)) { ServerEvent::Reuse } else { ServerEvent::Connect });
@@ -176,6 +177,7 @@ impl Hedge<'_> {
         });
         count_handshake(self.session, self.proxy, place.slot.server(), handshake);
         let request = self.request(client, loser);
+        otel::overtake(self.session, &mut self.state.borrow_mut());
         request.note_server(place.slot.server());
         request.note_connected(&place.link);
         {

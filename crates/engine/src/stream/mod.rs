@@ -31,6 +31,7 @@ mod link_reuse;
 pub mod metrics;
 mod mirror;
 mod observing;
+pub mod otel;
 pub mod page;
 pub mod password_check;
 pub mod persistence;

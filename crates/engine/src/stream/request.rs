@@ -12,7 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, several, tracing, tracking};
+use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, otel, several, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -58,10 +58,12 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         // Its rules have run, and the process has counted it.
         Received::Head(body) if begun => {
             metrics::upgraded(session);
+            otel::begin(session, &mut state.borrow_mut());
             body
         }
         Received::Head(body) => {
             let proxy = session.proxy();
+            otel::begin(session, &mut state.borrow_mut());
             filter::begin(session, &state);
             conclude::log_step(session, &state, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {

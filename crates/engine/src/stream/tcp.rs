@@ -30,7 +30,9 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::task::StreamTask;
-use crate::stream::{byte_service, conclude, content, filter, http, kernel, metrics, persistence, sticking, tracing};
+use crate::stream::{
+    byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
+};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -166,6 +168,7 @@ fn begin(session: &StreamTask) -> SharedStreamState {
         state.timings.start = session.accepted;
         state.status = 0;
         state.start_date = session.accept_date();
+        otel::begin(session, state);
     }
     metrics::tcp(session);
     tracing::connection(session, &state.borrow());

@@ -96,6 +96,7 @@ impl Compiler<'_> {
             force_switching: force_switching.into(),
             captures: self.captures(spec, written),
             unique_id: self.unique_id(spec, index, written),
+            trace: self.otel_trace(spec, index, written),
             reception,
         }
     }

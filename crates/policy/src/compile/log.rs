@@ -331,7 +331,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles the format that a keyword takes. `None`: it is wrong, which has been said.
-    fn format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
+    pub(super) fn format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
         let mut left = text.value.clone();
         for round in 0..MOST_ERRORS {
             let error = match LogFormat::for_log(&left, names) {

@@ -21,6 +21,7 @@ mod listening;
 mod log;
 mod mail;
 mod names;
+mod otel;
 mod peers;
 mod persistence;
 mod places;
@@ -201,12 +202,10 @@ pub fn compile(
     compiler.unused_checks(spec);
     compiler.tell_of_shared_addresses(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
-    let log_forwards = compiler.log_forwards(spec, global.nbthread);
-    let resolvers = compiler.resolvers(spec);
+    let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
-    let http_client = compiler.http_client(&spec.global, &resolvers);
-    let peers = compiler.peers(spec, global.nbthread);
-    let userlists = compiler.userlists(spec);
+    let (http_client, otel_exporters) = (compiler.http_client(&spec.global, &resolvers), compiler.otel_exporters(spec));
+    let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     note_slow_lists(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
@@ -228,6 +227,7 @@ pub fn compile(
         acme,
         ocsp,
         http_client,
+        otel_exporters,
         peers,
         userlists,
         namespaces,

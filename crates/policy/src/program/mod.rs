@@ -20,6 +20,7 @@ mod log_forward;
 mod mail;
 mod name;
 mod ocsp;
+mod otel;
 mod peers;
 mod peers_plan;
 mod proxy;
@@ -59,6 +60,7 @@ pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
 pub use name::ServerName;
 pub use ocsp::OcspUpdates;
+pub use otel::{OtelExporter, OtelExporters, OtelTrace};
 pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
@@ -109,6 +111,8 @@ pub struct Program {
     pub ocsp: OcspUpdates,
     /// What requests of the process itself are sent with.
     pub http_client: HttpClient,
+    /// Where telemetry is sent.
+    pub otel_exporters: OtelExporters,
     /// Instances that share stick tables, by section.
     pub peers: Vec<Arc<Peers>>,
     /// Users, by list.

@@ -2,7 +2,7 @@
 
 use super::{
     BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Filters, FrontendLimits, Http, Lent,
-    Listening, LogLines, LogServer, LogTarget, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
+    Listening, LogLines, LogServer, LogTarget, OtelTrace, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -178,6 +178,8 @@ pub struct Frontend {
     pub captures: Option<CapturePlan>,
     /// How its requests are named; `None`: they are not.
     pub unique_id: Option<UniqueId>,
+    /// Which of its streams are traced; `None`: none.
+    pub trace: Option<Box<OtelTrace>>,
     /// What it says about the connections that it takes.
     pub reception: Reception,
 }

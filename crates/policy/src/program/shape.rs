@@ -61,7 +61,7 @@ impl Program {
         let fields = fields!(Program, self, next,
             kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, tables, spare_logs],
-            free: [traces, acme, ocsp, http_client, userlists, lists, keys],
+            free: [traces, acme, ocsp, http_client, otel_exporters, userlists, lists, keys],
             apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.
@@ -119,7 +119,7 @@ fn proxy(own: &Proxy, next: &Proxy, found: &mut Vec<Difference>) {
 fn frontend(own: &Frontend, next: &Frontend, whose: &str, found: &mut Vec<Difference>) {
     let fields = fields!(Frontend, own, next,
         kept: [maxconn, limits, backlog, proxy, reception],
-        free: [switching, target, at_once, force_switching, captures, unique_id],
+        free: [switching, target, at_once, force_switching, captures, unique_id, trace],
         apart: [binds]);
     of(fields, whose, found);
     if own.binds.len() > next.binds.len() {

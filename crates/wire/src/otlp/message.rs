@@ -96,6 +96,11 @@ impl<'a> Message<'a> {
         self.0.extend_from_slice(text.as_bytes());
     }
 
+    /// Fields that were written before.
+    pub fn raw(&mut self, fields: &[u8]) {
+        self.0.extend_from_slice(fields);
+    }
+
     /// A message within this one, written by `write`.
     pub fn nested(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
         self.tag(field, BYTES);

@@ -50,9 +50,7 @@ fn spans_are_written_as_the_schema_says() {
         (head(b"x"), |span| span.span_status(Status::Ok, b"no"), "5:'x' 6:2 7:5 8:9 15:{ 3:1 } 16:257".to_owned()),
         (head(b"x"), |span| span.span_status(Status::Unset, b"no"), "5:'x' 6:2 7:5 8:9 16:257".to_owned()),
     ];
-    let is_message = |path: &[u64]| {
-        matches!(path, [9 | 11 | 13 | 15] | [9, 2] | [11, 3] | [11, 3, 2])
-    };
+    let is_message = |path: &[u64]| matches!(path, [9 | 11 | 13 | 15] | [9, 2] | [11, 3] | [11, 3, 2]);
     for (head, rest, expected) in rows {
         let mut out = Vec::new();
         head.write(&mut out, rest);
@@ -77,9 +75,7 @@ fn requests_have_resource_scope_and_items() {
     let scope = Scope { name: "s", version: "1" };
     let items: [&[u8]; 2] = [b"\x0a\x01a", b"\x0a\x01b"];
     let body = request(resource.into_iter(), scope, items.into_iter());
-    let is_message = |path: &[u64]| {
-        matches!(path, [1] | [1, 1 | 2] | [1, 1, 1] | [1, 1, 1, 2] | [1, 2, 1 | 2])
-    };
+    let is_message = |path: &[u64]| matches!(path, [1] | [1, 1 | 2] | [1, 1, 1] | [1, 1, 1, 2] | [1, 2, 1 | 2]);
     assert_eq!(
         show(&body, &is_message),
         "1:{ 1:{ 1:{ 1:'service.name' 2:{ 1:'weir' } } 1:{ 1:'n' 2:{ 3:1 } } } 2:{ 1:{ 1:'s' 2:'1' } 2:{ 1:'a' } \
@@ -123,8 +119,13 @@ fn records_and_metrics_are_written_as_the_schema_says() {
     let (sum, counts) = (6f64.to_bits(), "0100000000000000".repeat(2));
     assert!(shown.starts_with(&format!("1:'m' 2:'d' 3:'By' 9:{{ 1:{{ 2:1 3:2 4:2 5:{sum} 6:{counts} 7:")), "{shown}");
     let mut out = Vec::new();
-    metric.write(&mut out, Shape::Gauge, |points| points.point(&Point { start: 0, time: 2, value: -1.0 }, std::iter::empty()));
-    assert_eq!(show(&out, &|path| matches!(path, [5] | [5, 1])), format!("1:'m' 2:'d' 3:'By' 5:{{ 1:{{ 3:2 6:{} }} }}", u64::MAX));
+    metric.write(&mut out, Shape::Gauge, |points| {
+        points.point(&Point { start: 0, time: 2, value: -1.0 }, std::iter::empty())
+    });
+    assert_eq!(
+        show(&out, &|path| matches!(path, [5] | [5, 1])),
+        format!("1:'m' 2:'d' 3:'By' 5:{{ 1:{{ 3:2 6:{} }} }}", u64::MAX)
+    );
 }
 
 #[test]

@@ -98,11 +98,7 @@ impl Message<'_> {
     }
 
     /// An event of a span, with its attributes.
-    pub fn span_event<'v>(
-        &mut self,
-        event: SpanEvent<'_>,
-        attributes: impl Iterator<Item = (&'v str, Value<'v>)>,
-    ) {
+    pub fn span_event<'v>(&mut self, event: SpanEvent<'_>, attributes: impl Iterator<Item = (&'v str, Value<'v>)>) {
         self.nested(11, |written| {
             written.fixed64(1, event.time);
             written.text(2, event.name);

@@ -21,8 +21,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[supported(
 const MOST_ATTRIBUTES: usize = 64;
 
 fn trace(context: &mut ProxyContext<'_>, line: &Line) {
-    let mut spec =
-        OtelTraceSpec { span: line.whole(), sample: WHOLE_SAMPLE, name: None, attributes: Vec::new() };
+    let mut spec = OtelTraceSpec { span: line.whole(), sample: WHOLE_SAMPLE, name: None, attributes: Vec::new() };
     if line.text(1) == "off" {
         if !context.report.too_many(line, 2, "otel-trace off") {
             context.draft.spec.otel = None;

@@ -1,0 +1,432 @@
+//! Spans of a stream (`otel-trace`): one for the stream itself, one for each attempt to get it to a server, named after the semantic
+//! conventions of OpenTelemetry. Owns the context that goes on to servers. Must never wait, nor change anything else of a stream.
+
+use base::Moment;
+use expression::log_format::LogFormat;
+use policy::program::{OtelTrace, Proxy, ServerAddress};
+use wire::otlp::{Kind, Message, SpanContext, SpanHead, Status, Value};
+use wire::trace_context::{self, TraceContext};
+
+use crate::session::Session;
+use crate::stream::evaluate::EvalContext;
+use crate::stream_state::{Cause, StreamState};
+use crate::telemetry::nanoseconds;
+use crate::worker::SharedStreamState;
+
+/// Bytes of an attribute's text at most.
+const LONGEST: usize = 4_096;
+/// Attempts of a stream that have spans.
+const MOST_ATTEMPTS: u32 = 64;
+
+/// What a stream tells.
+pub struct StreamTrace {
+    /// Its own span.
+    context: TraceContext,
+    /// The client's span.
+    parent: Option<[u8; 8]>,
+    /// `tracestate`.
+    state: Vec<u8>,
+    /// Attributes that are known from the beginning, encoded.
+    begun: Vec<u8>,
+    /// The attempt under way.
+    attempt: Option<Attempt>,
+    /// The second attempt beside it.
+    rival: Option<Attempt>,
+    /// Attempts so far.
+    attempts: u32,
+}
+
+/// An attempt to get the request to a server.
+struct Attempt {
+    span_id: [u8; 8],
+    server: usize,
+    since: Moment,
+    /// Attempts before it.
+    number: u32,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended<'a> {
+    /// With the stream.
+    Stream,
+    /// It failed for that reason (`error.type`).
+    Failed(&'a str),
+    /// The other one of two attempts has won.
+    Overtaken,
+}
+
+/// A name that is not all zero.
+fn new_id<const N: usize>() -> [u8; N] {
+    let mut id = [0; N];
+    for part in id.chunks_mut(8) {
+        part.copy_from_slice(&rt::random().to_be_bytes()[..part.len()]);
+    }
+    id[N - 1] |= u8::from(id == [0; N]);
+    id
+}
+
+fn plan(session: &Session) -> Option<&OtelTrace> {
+    session.proxy().frontend.as_ref()?.trace.as_deref()
+}
+
+/// A request has come, or a session in TCP mode has begun.
+#[inline]
+pub fn begin(session: &Session, state: &mut StreamState) {
+    if let Some(plan) = plan(session) {
+        begin_trace(session, state, plan);
+    }
+}
+
+fn begin_trace(session: &Session, state: &mut StreamState, plan: &OtelTrace) {
+    let mut parents = state.request.all(b"traceparent");
+    // Several of them are none (W3C Trace Context, section 3.2.1).
+    let parent = parents.next().filter(|_| parents.next().is_none()).and_then(TraceContext::parse);
+    let context = match parent {
+        Some(parent) => TraceContext { span_id: new_id(), ..parent },
+        None => {
+            let new = TraceContext { trace_id: new_id(), span_id: new_id(), sampled: false };
+            TraceContext { sampled: new.is_chosen(plan.share), ..new }
+        }
+    };
+    let kept = parent.and_then(|_| trace_context::state(state.request.all(b"tracestate")));
+    let mut begun = Vec::new();
+    if context.sampled {
+        write_begun(session, state, &mut Message::new(&mut begun));
+    }
+    state.trace = Some(Box::new(StreamTrace {
+        context,
+        parent: parent.map(|parent| parent.span_id),
+        state: kept.unwrap_or_default(),
+        begun,
+        attempt: None,
+        rival: None,
+        attempts: 0,
+    }));
+}
+
+fn text(span: &mut Message<'_>, key: &str, text: &[u8]) {
+    span.span_attribute(key, Value::Text(&text[..text.len().min(LONGEST)]));
+}
+
+fn number(span: &mut Message<'_>, key: &str, number: impl Into<i64>) {
+    span.span_attribute(key, Value::Int(number.into()));
+}
+
+/// What a request says of itself.
+fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
+    text(span, "weir.frontend", session.proxy().name.as_bytes());
+    if let Some(client) = session.original_client() {
+        text(span, "network.peer.address", client.ip().to_canonical().to_string().as_bytes());
+        number(span, "network.peer.port", client.port());
+    }
+    if !state.has_request {
+        return text(span, "network.transport", b"tcp");
+    }
+    let request = &state.request;
+    write_method(span, request.method());
+    text(span, "url.scheme", if session.is_secure() { b"https" } else { b"http" });
+    let origin = crate::stream::request::origin_form(request.target());
+    let (path, query) = match origin.iter().position(|byte| *byte == b'?') {
+        Some(at) => (&origin[..at], Some(&origin[at + 1..])),
+        None => (origin, None),
+    };
+    text(span, "url.path", path);
+    query.into_iter().for_each(|query| text(span, "url.query", query));
+    text(span, "network.protocol.version", version(request.version_text()));
+    if let Some(host) = request.host() {
+        let (host, port) = split_host(host);
+        text(span, "server.address", host);
+        port.into_iter().for_each(|port| number(span, "server.port", port));
+    }
+    if let Some(agent) = request.first(b"user-agent") {
+        text(span, "user_agent.original", agent);
+    }
+}
+
+/// The methods of RFC 9110 and RFC 5789 have names of their own.
+fn write_method(span: &mut Message<'_>, method: &[u8]) {
+    const KNOWN: [&[u8]; 9] = [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
+    if KNOWN.contains(&method) {
+        return text(span, "http.request.method", method);
+    }
+    text(span, "http.request.method", b"_OTHER");
+    text(span, "http.request.method_original", method);
+}
+
+/// `1.1`, `2`.
+fn version(text: &[u8]) -> &[u8] {
+    let number = text.strip_prefix(b"HTTP/").unwrap_or(text);
+    number.strip_suffix(b".0").filter(|major| *major != b"1").unwrap_or(number)
+}
+
+/// A host, and its port where that is written.
+fn split_host(host: &[u8]) -> (&[u8], Option<u16>) {
+    let Some(at) = host.iter().rposition(|byte| *byte == b':') else { return (host, None) };
+    let port = std::str::from_utf8(&host[at + 1..]).ok().and_then(|port| port.parse().ok());
+    match port {
+        Some(port) if !host[..at].contains(&b':') || host[..at].ends_with(b"]") => (&host[..at], Some(port)),
+        _ => (host, None),
+    }
+}
+
+/// Puts the context into a request: whoever gets it belongs to that span.
+fn put(state: &mut StreamState, span_id: [u8; 8]) {
+    let Some(trace) = &state.trace else { return };
+    state.request.replace(b"traceparent", &TraceContext { span_id, ..trace.context }.encode());
+    if trace.state.is_empty() {
+        state.request.remove_all(b"tracestate");
+    } else {
+        state.request.replace(b"tracestate", &trace.state);
+    }
+}
+
+/// A request is made ready for servers: copies of it belong to the stream's own span.
+#[inline]
+pub fn prepare(state: &mut StreamState) {
+    if let Some(own) = state.trace.as_ref().map(|trace| trace.context.span_id) {
+        put(state, own);
+    }
+}
+
+/// The head of a request is written for a server: that belongs to the attempt.
+#[inline]
+pub fn send(state: &mut StreamState) {
+    if let Some(attempt) = state.trace.as_ref().and_then(|trace| trace.attempt.as_ref()) {
+        let own = attempt.span_id;
+        put(state, own);
+    }
+}
+
+impl StreamTrace {
+    fn attempt(&mut self, server: usize) -> Attempt {
+        self.attempts += 1;
+        // An unrecorded stream passes its parent's recording on, and no span of its own.
+        Attempt { span_id: new_id(), server, since: rt::now(), number: self.attempts - 1 }
+    }
+}
+
+/// The stream tries to get to a server.
+#[inline]
+pub fn begin_attempt(session: &Session, state: &mut StreamState, server: usize) {
+    if state.trace.is_some() {
+        begin_known_attempt(session, state, server);
+    }
+}
+
+fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize) {
+    // A second attempt that has won is there already.
+    let known = state.trace.as_ref().and_then(|trace| trace.attempt.as_ref());
+    if known.is_some_and(|known| known.server == server && state.attempts.hedge_won) {
+        return;
+    }
+    end_attempt(session, state, Ended::Failed("retried"));
+    if let Some(trace) = &mut state.trace {
+        trace.attempt = Some(trace.attempt(server));
+    }
+}
+
+/// The attempt under way has ended, if there is one.
+#[inline]
+pub fn end_attempt(session: &Session, state: &mut StreamState, ended: Ended<'_>) {
+    if let Some(attempt) = state.trace.as_mut().and_then(|trace| trace.attempt.take()) {
+        write_attempt(session, state, &attempt, ended);
+    }
+}
+
+/// The connection of the attempt under way could not be established.
+pub fn fail_attempt(session: &Session, state: &SharedStreamState, cause: Cause) {
+    let why = if cause == Cause::ServerTimeout { "timeout" } else { "connection_error" };
+    end_attempt(session, &mut state.borrow_mut(), Ended::Failed(why));
+}
+
+/// A second attempt begins beside the first one: the request's head is about to be written for it.
+pub fn begin_rival(state: &mut StreamState, server: usize) {
+    if let Some(trace) = &mut state.trace {
+        let rival = trace.attempt(server);
+        let own = rival.span_id;
+        trace.rival = Some(rival);
+        put(state, own);
+    }
+}
+
+/// The second attempt has won.
+pub fn overtake(session: &Session, state: &mut StreamState) {
+    if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
+        end_attempt(session, state, Ended::Overtaken);
+        if let Some(trace) = &mut state.trace {
+            trace.attempt = Some(rival);
+        }
+    }
+}
+
+fn push(session: &Session, item: Vec<u8>) {
+    if let Some(channel) = plan(session).and_then(|plan| session.generation().channels.get(plan.exporter)) {
+        channel.push(session.worker.id, item);
+    }
+}
+
+/// A moment of the stream on the calendar.
+fn at(state: &StreamState, moment: Moment) -> u64 {
+    nanoseconds(state.start_date.saturating_add(moment.saturating_since(state.timings.start)))
+}
+
+fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ended: Ended<'_>) {
+    let Some(trace) = state.trace.as_ref().filter(|trace| trace.context.sampled) else { return };
+    if attempt.number >= MOST_ATTEMPTS {
+        return;
+    }
+    let is_http = state.has_request;
+    let backend = state.backend.map(|index| session.proxy_at(index));
+    let name = backend.map_or(&*session.proxy().name, |backend| &backend.name);
+    let head = SpanHead {
+        context: SpanContext { trace_id: trace.context.trace_id, span_id: attempt.span_id },
+        parent: Some(trace.context.span_id),
+        parent_is_remote: false,
+        state: &trace.state,
+        name: if is_http { state.request.method() } else { name.as_bytes() },
+        kind: Kind::Client,
+        start: at(state, attempt.since),
+        end: at(state, rt::now()),
+    };
+    let mut out = Vec::new();
+    head.write(&mut out, |span| {
+        backend.into_iter().for_each(|backend| write_server(session, state, backend, attempt, span));
+        if is_http {
+            write_method(span, state.request.method());
+            write_url(state, span);
+        }
+        if attempt.number > 0 && is_http {
+            number(span, "http.request.resend_count", attempt.number);
+        }
+        let answered = state.server_status.filter(|_| ended != Ended::Overtaken);
+        answered.into_iter().for_each(|status| number(span, "http.response.status_code", status));
+        let status = answered.filter(|status| *status >= 400).map(|status| status.to_string());
+        let termination = termination(state);
+        let error = match ended {
+            Ended::Failed(why) => Some(why),
+            Ended::Overtaken => None,
+            Ended::Stream if status.is_some() => status.as_deref(),
+            Ended::Stream => Some(&*termination).filter(|_| fails(state)),
+        };
+        if ended == Ended::Overtaken {
+            span.span_attribute("weir.overtaken", Value::Bool(true));
+        }
+        error.into_iter().for_each(|error| text(span, "error.type", error.as_bytes()));
+        span.span_status(if error.is_some() { Status::Error } else { Status::Unset }, b"");
+    });
+    push(session, out);
+}
+
+fn write_server(session: &Session, state: &StreamState, backend: &Proxy, attempt: &Attempt, span: &mut Message<'_>) {
+    text(span, "weir.backend", backend.name.as_bytes());
+    let Some(server) = backend.server(attempt.server) else { return };
+    text(span, "weir.server", server.name.as_bytes());
+    if let ServerAddress::Inet { ip, port } = &*session.worker.process.outgoing.address(server) {
+        let offered = state.known_destination(session).map_or(0, |address| address.port());
+        let (address, port) = (ip.to_string(), port.resolve(offered));
+        for key in ["server.address", "network.peer.address"] {
+            text(span, key, address.as_bytes());
+        }
+        for key in ["server.port", "network.peer.port"] {
+            number(span, key, port);
+        }
+    }
+}
+
+/// `url.full` of what the server was asked for.
+fn write_url(state: &StreamState, span: &mut Message<'_>) {
+    let target = state.request.target();
+    let mut url = Vec::new();
+    if target.starts_with(b"/") {
+        url.extend_from_slice(if state.attempts.server_tls.is_some() { b"https://" } else { b"http://" });
+        url.extend_from_slice(state.request.host().unwrap_or_default());
+    }
+    url.extend_from_slice(target);
+    text(span, "url.full", &url);
+}
+
+/// How a stream ended in the words of log lines.
+fn termination(state: &StreamState) -> String {
+    state.outcome.letters().iter().map(|letter| char::from(*letter)).collect()
+}
+
+/// Whether a stream has failed beside its status.
+fn fails(state: &StreamState) -> bool {
+    !matches!(state.outcome.cause, Cause::Normal | Cause::Local)
+}
+
+/// The stream has ended: writes its spans.
+#[inline]
+pub fn conclude(session: &Session, state: &mut StreamState) {
+    if state.trace.is_some() {
+        conclude_trace(session, state);
+    }
+}
+
+fn conclude_trace(session: &Session, state: &mut StreamState) {
+    end_attempt(session, state, Ended::Stream);
+    if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
+        write_attempt(session, state, &rival, Ended::Overtaken);
+    }
+    let Some(trace) = state.trace.take().filter(|trace| trace.context.sampled) else { return };
+    let (Some(plan), state) = (plan(session), &*state) else { return };
+    let rendered = |format: &LogFormat| {
+        let mut made = Vec::new();
+        EvalContext::log(session, state).lend(|context| format.render_in(context, &mut made));
+        made
+    };
+    let captures = state.captures.borrow();
+    let method = captures.line.as_ref().map_or(state.request.method(), |(method, _)| method).to_vec();
+    drop(captures);
+    let name = match &plan.name {
+        Some(format) => rendered(format),
+        None if state.has_request => method,
+        None => session.proxy().name.as_bytes().to_vec(),
+    };
+    let head = SpanHead {
+        context: SpanContext { trace_id: trace.context.trace_id, span_id: trace.context.span_id },
+        parent: trace.parent,
+        parent_is_remote: trace.parent.is_some(),
+        state: &trace.state,
+        name: &name[..name.len().min(LONGEST)],
+        kind: Kind::Server,
+        start: at(state, state.timings.first_byte.unwrap_or(state.timings.start)),
+        end: at(state, rt::now()),
+    };
+    let mut out = Vec::new();
+    head.write(&mut out, |span| {
+        span.raw(&trace.begun);
+        write_end(session, state, span);
+        for (key, format) in &plan.attributes {
+            text(span, key, &rendered(format));
+        }
+    });
+    push(session, out);
+}
+
+/// What is known of a stream at its end.
+fn write_end(session: &Session, state: &StreamState, span: &mut Message<'_>) {
+    if let Some(client) = state.client(session) {
+        text(span, "client.address", client.ip().to_canonical().to_string().as_bytes());
+    }
+    if let Some(backend) = state.backend.map(|index| session.proxy_at(index)) {
+        text(span, "weir.backend", backend.name.as_bytes());
+        if let Some(server) = state.server.and_then(|server| backend.server(server)) {
+            text(span, "weir.server", server.name.as_bytes());
+        }
+    }
+    let termination = termination(state);
+    text(span, "weir.termination_state", termination.as_bytes());
+    let status = u16::try_from(state.status).ok().filter(|status| *status > 0 && state.has_request);
+    status.into_iter().for_each(|status| number(span, "http.response.status_code", status));
+    let error = match status {
+        Some(status) if status >= 500 => Some(status.to_string()),
+        _ if fails(state) => Some(termination),
+        _ => None,
+    };
+    if let Some(error) = &error {
+        text(span, "error.type", error.as_bytes());
+        span.span_status(Status::Error, b"");
+    }
+}

@@ -1,0 +1,190 @@
+//! Sends what waits in a channel to its collector over HTTP (OTLP/HTTP, protobuf): in batches, again where the collector says so or
+//! is not there, with growing pauses. Runs on the first worker. Must never keep the process from ending for long.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::Moment;
+use config::spec::LogLevel;
+use wire::otlp::{Scope, Value, partial_success, request};
+
+use super::Channel;
+use crate::http_client::{self, Failure, Request};
+use crate::worker::Worker;
+
+/// Bytes of an answer at most.
+const LONGEST: usize = 64 * 1024;
+/// Attempts at one request.
+const ATTEMPTS: u32 = 6;
+/// The pause before the second attempt; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause, also where a collector asks for a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the end of the process waits for collectors.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How often is looked whether they have taken everything.
+const LOOK: Duration = Duration::from_millis(10);
+/// Lines about items that were dropped are that far apart at least.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// Starts the tasks of the newest configuration's channels, on the first worker alone.
+pub fn start(worker: &Rc<Worker>) {
+    if worker.id != 0 {
+        return;
+    }
+    for channel in &worker.generation().channels {
+        let mut known = worker.process.telemetry.lock();
+        if !known.iter().any(|known| Arc::ptr_eq(known, channel)) {
+            known.push(Arc::clone(channel));
+            let channel = Arc::clone(channel);
+            rt::spawn(rt::Class::Background, rt::NO_TAG, export(Rc::clone(worker), channel));
+        }
+    }
+}
+
+/// Waits until collectors have taken what is left, for some seconds at most. For worker 0, once no session is left.
+pub async fn flush(worker: &Worker) {
+    let channels = worker.process.telemetry.channels();
+    let deadline = rt::now() + LAST_WORDS;
+    for channel in &channels {
+        channel.last.store(true, Ordering::Relaxed);
+        channel.wake();
+    }
+    while channels.iter().any(|channel| channel.waiting() > 0) && rt::now() < deadline {
+        rt::sleep(LOOK).await;
+    }
+}
+
+/// What has been told of a channel.
+#[derive(Default)]
+struct Told {
+    /// Its collector takes nothing.
+    fails: bool,
+    /// Items that were dropped, as of the last line about them.
+    dropped: u64,
+    /// No other line about them before then.
+    next: Moment,
+}
+
+/// The task of a channel.
+async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
+    let mut told = Told::default();
+    loop {
+        channel.wait(rt::now() + channel.plan.interval).await;
+        loop {
+            let items = channel.take();
+            if items.is_empty() {
+                break;
+            }
+            let outcome = send(&worker, &channel, &items).await;
+            settle(&worker, &channel, items.len() as u64, outcome, &mut told);
+            channel.underway.store(0, Ordering::Relaxed);
+        }
+        tell_dropped(&worker, &channel, &mut told);
+        let is_wanted = worker.generation().channels.iter().any(|known| Arc::ptr_eq(known, &channel));
+        let mut known = worker.process.telemetry.lock();
+        // Itself and the list: no configuration that is served has it any more.
+        if !is_wanted && Arc::strong_count(&channel) <= 2 && channel.waiting() == 0 {
+            known.retain(|known| !Arc::ptr_eq(known, &channel));
+            return;
+        }
+    }
+}
+
+/// Sends one request, again where that makes sense. The number of items that the collector has refused.
+async fn send(worker: &Worker, channel: &Channel, items: &[Vec<u8>]) -> Result<u64, String> {
+    let plan = &channel.plan;
+    let Some(target) = &channel.target else { return Err("its URL is invalid".to_owned()) };
+    let host = &worker.process.log_targets.hostname;
+    let resource = plan.resource.iter().map(|(name, value)| (&**name, Value::Text(value.as_bytes())));
+    let own = [
+        ("host.name", Value::Text(host.as_bytes())),
+        ("process.pid", Value::Int(worker.process.host.pid.into())),
+        ("telemetry.sdk.name", Value::Text(b"weir")),
+        ("telemetry.sdk.language", Value::Text(b"rust")),
+    ];
+    let own = own.into_iter().filter(|(name, _)| plan.resource.iter().all(|(written, _)| **written != **name));
+    let scope = Scope { name: &plan.scope, version: env!("CARGO_PKG_VERSION") };
+    let body = request(resource.chain(own), scope, items.iter().map(Vec::as_slice));
+    let mut fields = vec![
+        ("content-type".to_owned(), "application/x-protobuf".to_owned()),
+        ("user-agent".to_owned(), concat!("Weir/", env!("CARGO_PKG_VERSION")).to_owned()),
+    ];
+    fields.extend(plan.headers.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+    let timeout = plan.timeout;
+    let request = Request { fields, body: Some(body), timeout, ..Request::new("POST", target.clone()) };
+    let mut attempt = 1;
+    loop {
+        channel.counts.requests.fetch_add(1, Ordering::Relaxed);
+        let (why, pause) = match http_client::send(worker, &request, LONGEST).await {
+            Ok(answer) => match answer.head.status() {
+                200..300 => return Ok(partial_success(&answer.body).map_or(0, |partial| partial.rejected)),
+                status @ (429 | 502 | 503 | 504) => {
+                    (format!("it answers {status}"), retry_after(answer.head.first(b"retry-after")))
+                }
+                status => return Err(format!("it answers {status}")),
+            },
+            Err(failure @ (Failure::Malformed | Failure::NoTls)) => return Err(failure.to_string()),
+            Err(failure) => (failure.to_string(), None),
+        };
+        if attempt == ATTEMPTS || channel.last.load(Ordering::Relaxed) {
+            return Err(why);
+        }
+        let pause = pause.unwrap_or_else(|| jittered(FIRST_PAUSE * (1 << (attempt - 1)))).min(LONGEST_PAUSE);
+        let until = rt::now() + pause;
+        while rt::now() < until && !channel.last.load(Ordering::Relaxed) {
+            // What comes meanwhile waits as well.
+            channel.wait(until).await;
+        }
+        attempt += 1;
+    }
+}
+
+/// From half of a pause to all of it, so that those who were refused together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let half = pause / 2;
+    half + half.mul_f64((rt::random() >> 11) as f64 / (1u64 << 53) as f64)
+}
+
+/// `Retry-After` in seconds; dates are not read.
+fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
+    let seconds = std::str::from_utf8(value?).ok()?.trim().parse::<u32>().ok()?;
+    Some(Duration::from_secs(seconds.into()))
+}
+
+/// Counts what became of items, and logs when that changes.
+fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
+    let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
+    let (signal, url) = (channel.plan.signal.name(), &channel.plan.url);
+    match outcome {
+        Ok(rejected) => {
+            let rejected = rejected.min(count);
+            add(&channel.counts.sent, count - rejected);
+            add(&channel.counts.failed, rejected);
+            if std::mem::take(&mut told.fails) {
+                let text = format!("OpenTelemetry: collector {url} takes {signal} again.");
+                worker.logger.message(None, LogLevel::Notice, &text);
+            }
+        }
+        Err(why) => {
+            add(&channel.counts.failed, count);
+            if !std::mem::replace(&mut told.fails, true) {
+                let text = format!("OpenTelemetry: collector {url} does not take {signal}: {why}; {count} lost.");
+                worker.logger.message(None, LogLevel::Warning, &text);
+            }
+        }
+    }
+}
+
+fn tell_dropped(worker: &Worker, channel: &Channel, told: &mut Told) {
+    let (dropped, now) = (channel.counts.dropped.load(Ordering::Relaxed), rt::now());
+    if dropped == told.dropped || now < told.next {
+        return;
+    }
+    let (count, signal, url) = (dropped - told.dropped, channel.plan.signal.name(), &channel.plan.url);
+    (told.dropped, told.next) = (dropped, now + TOLD);
+    let text = format!("OpenTelemetry: {count} {signal} for collector {url} were dropped: the queue was full.");
+    worker.logger.message(None, LogLevel::Warning, &text);
+}

@@ -1,0 +1,66 @@
+//! OpenTelemetry: the defaults of exporters are filled in, the formats of traces are compiled. Must never send anything.
+
+use super::Compiler;
+use crate::program::{OtelExporter, OtelExporters, OtelTrace};
+use config::diagnostic::Form;
+use config::spec::{OtelExporterSpec, ProxySpec, Spec, WHOLE_SAMPLE};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::otlp::Signal;
+
+/// The name of what is told where none is written.
+const SERVICE: &str = "weir";
+/// How long a span waits for others.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a collector may take (OpenTelemetry, `OTEL_EXPORTER_OTLP_TIMEOUT`).
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Spans that wait.
+const QUEUE: u32 = 8_192;
+/// Spans of a request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
+const BATCH: u32 = 512;
+
+/// The exporter of one signal.
+fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
+    let boxed = |(name, value): &(String, String)| (name.as_str().into(), value.as_str().into());
+    let service = written.service.as_deref().unwrap_or(SERVICE);
+    let own = [("service.name".into(), service.into())];
+    let milliseconds = |written: Option<u64>, usual| written.map_or(usual, Duration::from_millis);
+    OtelExporter {
+        signal,
+        url: format!("{}{}", written.url.trim_end_matches('/'), signal.path()).into(),
+        headers: written.headers.iter().map(boxed).collect(),
+        resource: own.into_iter().chain(written.resource.iter().map(boxed)).collect(),
+        scope: "weir".into(),
+        interval: milliseconds(written.interval, INTERVAL),
+        timeout: milliseconds(written.timeout, TIMEOUT),
+        queue: written.queue.unwrap_or(QUEUE) as usize,
+        batch: written.batch.unwrap_or(BATCH) as usize,
+    }
+}
+
+impl Compiler<'_> {
+    /// Where telemetry goes.
+    pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
+        let written = spec.global.otel_exporter.as_deref();
+        written.map(|written| Arc::new(exporter(written, Signal::Traces))).into_iter().collect()
+    }
+
+    /// Which streams of a frontend are traced; `None`: none.
+    pub(super) fn otel_trace(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Box<OtelTrace>> {
+        let trace = written.otel.as_deref()?;
+        if spec.global.otel_exporter.is_none() {
+            let message = "'otel-trace' needs an 'otel-exporter' in section 'global'.".to_owned();
+            self.alert(trace.span, Form::LateParsing, message);
+        }
+        let names = self.names(spec, Some(index));
+        let mut compiled = |keyword: &str, text| self.format(keyword, text, &names);
+        let name = trace.name.as_ref().and_then(|text| compiled("otel-trace name", text));
+        let attributes = trace
+            .attributes
+            .iter()
+            .filter_map(|(name, text)| Some((name.as_str().into(), compiled("otel-trace attribute", text)?)));
+        let attributes = attributes.collect();
+        let share = (u128::from(trace.sample) << 63) / u128::from(WHOLE_SAMPLE);
+        Some(Box::new(OtelTrace { exporter: 0, share: share as u64, name, attributes }))
+    }
+}
