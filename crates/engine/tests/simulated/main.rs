@@ -75,6 +75,7 @@ mod stalls;
 mod statistics;
 mod stopping;
 mod tables;
+mod telemetry;
 mod terminations;
 mod timeouts;
 mod tls;
