@@ -10,10 +10,10 @@ use std::time::Duration;
 use live::{Admin, Checker, CookieChange, Removal, ServerPlace};
 use policy::program::{Program, Proxy, Server};
 
+use crate::export;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
-use crate::telemetry;
 use crate::worker::{Process, Worker};
 
 /// How often is looked whether a server that was removed has nothing to do any more.
@@ -237,7 +237,7 @@ impl Process {
 /// Has a worker go over to the newest configuration.
 fn take_up(worker: &Rc<Worker>) {
     worker.take_up();
-    telemetry::start(worker);
+    export::start(worker);
 }
 
 /// Forgets servers that were removed once they have nothing to do.

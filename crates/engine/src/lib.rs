@@ -8,6 +8,7 @@ pub mod captures;
 pub mod certificates;
 pub mod check;
 mod ending;
+mod export;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
@@ -169,7 +170,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     resolve::start(&worker);
     acme::start(&worker);
     ocsp::start(&worker);
-    telemetry::start(&worker);
+    export::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }
@@ -285,7 +286,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub async fn drained() {
     let Some(worker) = rt::local::<Worker>() else { return };
     std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
-    telemetry::flush(&worker).await;
+    export::flush(&worker).await;
     let deadline = rt::now() + LAST_LINES;
     // Other workers send their last lines at the end of the turn that ended their last sessions.
     while worker.process.log_targets.is_behind() && rt::now() < deadline {

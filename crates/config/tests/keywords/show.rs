@@ -392,9 +392,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         check_cache, pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
     } but {});
     field(out, "monitor_uri", monitor_uri, &None);
-    if let Some(page) = stats {
-        field(out, "stats", &page.as_ref(), &&StatsPageSpec::default());
-    }
+    stats.iter().for_each(|page| field(out, "stats", &page.as_ref(), &&StatsPageSpec::default()));
     field(out, "log_format", log_format, &Default::default());
     changed!(out, log_lines, LogLinesSpec::default(), LogLinesSpec {
         structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,
@@ -407,9 +405,8 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "dynamic_key", dynamic_key, &None);
     field(out, "rdp_cookie", rdp_cookie, &None);
     let EmailAlertSpec { mailers, from, to, level, hostname } = email_alert;
-    for (name, text) in [("mailers", mailers), ("from", from), ("to", to), ("myhostname", hostname)] {
-        field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
-    }
+    let texts = [("mailers", mailers), ("from", from), ("to", to), ("myhostname", hostname)];
+    texts.iter().for_each(|(name, text)| field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None));
     field(out, "mail_level", &level.as_ref().map(|level| level.value), &None);
     changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,

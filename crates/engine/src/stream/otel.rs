@@ -2,8 +2,7 @@
 //! conventions of OpenTelemetry. Owns the context that goes on to servers. Must never wait, nor change anything else of a stream.
 
 use base::Moment;
-use expression::log_format::LogFormat;
-use policy::program::{OtelTrace, Proxy, ServerAddress};
+use policy::program::{OtelFormat, OtelTrace, Proxy, ServerAddress};
 use wire::otlp::{Kind, Message, SpanContext, SpanHead, Status, Value};
 use wire::trace_context::{self, TraceContext};
 
@@ -43,6 +42,8 @@ struct Attempt {
     since: Moment,
     /// Attempts before it.
     number: u32,
+    /// It was the second one of two, has won, and is about to be noted as the stream's.
+    won: bool,
 }
 
 /// How an attempt ended.
@@ -201,8 +202,7 @@ pub fn send(state: &mut StreamState) {
 impl StreamTrace {
     fn attempt(&mut self, server: usize) -> Attempt {
         self.attempts += 1;
-        // An unrecorded stream passes its parent's recording on, and no span of its own.
-        Attempt { span_id: new_id(), server, since: rt::now(), number: self.attempts - 1 }
+        Attempt { span_id: new_id(), server, since: rt::now(), number: self.attempts - 1, won: false }
     }
 }
 
@@ -216,8 +216,8 @@ pub fn begin_attempt(session: &Session, state: &mut StreamState, server: usize) 
 
 fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize) {
     // A second attempt that has won is there already.
-    let known = state.trace.as_ref().and_then(|trace| trace.attempt.as_ref());
-    if known.is_some_and(|known| known.server == server && state.attempts.hedge_won) {
+    let known = state.trace.as_mut().and_then(|trace| trace.attempt.as_mut());
+    if known.is_some_and(|known| std::mem::take(&mut known.won)) {
         return;
     }
     end_attempt(session, state, Ended::Failed("retried"));
@@ -255,7 +255,7 @@ pub fn overtake(session: &Session, state: &mut StreamState) {
     if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
         end_attempt(session, state, Ended::Overtaken);
         if let Some(trace) = &mut state.trace {
-            trace.attempt = Some(rival);
+            trace.attempt = Some(Attempt { won: true, ..rival });
         }
     }
 }
@@ -371,9 +371,11 @@ fn conclude_trace(session: &Session, state: &mut StreamState) {
     }
     let Some(trace) = state.trace.take().filter(|trace| trace.context.sampled) else { return };
     let (Some(plan), state) = (plan(session), &*state) else { return };
-    let rendered = |format: &LogFormat| {
+    let rendered = |plan: &OtelFormat| {
         let mut made = Vec::new();
-        EvalContext::log(session, state).lend(|context| format.render_in(context, &mut made));
+        let view =
+            if plan.of_request { EvalContext::request(session, state) } else { EvalContext::log(session, state) };
+        view.lend(|context| plan.format.render_in(context, &mut made));
         made
     };
     let captures = state.captures.borrow();
@@ -398,9 +400,8 @@ fn conclude_trace(session: &Session, state: &mut StreamState) {
     head.write(&mut out, |span| {
         span.raw(&trace.begun);
         write_end(session, state, span);
-        for (key, format) in &plan.attributes {
-            text(span, key, &rendered(format));
-        }
+        let attributes = plan.attributes.iter().map(|(key, format)| (key, rendered(format)));
+        attributes.filter(|(_, value)| !value.is_empty()).for_each(|(key, value)| text(span, key, &value));
     });
     push(session, out);
 }

@@ -1,9 +1,13 @@
 //! OpenTelemetry: the defaults of exporters are filled in, the formats of traces are compiled. Must never send anything.
 
 use super::Compiler;
-use crate::program::{OtelExporter, OtelExporters, OtelTrace};
+use super::names::SpecNames;
+use crate::program::{OtelExporter, OtelExporters, OtelFormat, OtelTrace};
 use config::diagnostic::Form;
+use config::span::Spanned;
 use config::spec::{OtelExporterSpec, ProxySpec, Spec, WHOLE_SAMPLE};
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::EvalPlace;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::otlp::Signal;
@@ -45,6 +49,17 @@ impl Compiler<'_> {
         written.map(|written| Arc::new(exporter(written, Signal::Traces))).into_iter().collect()
     }
 
+    /// A format of a span's end, where requests and answers are still known: it may stand where a line of the log may, or among
+    /// the rules on either of them. `None`: it is wrong, which has been said.
+    fn otel_format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<OtelFormat> {
+        let places = [EvalPlace::Log, EvalPlace::FrontRequestHead, EvalPlace::BackResponseHead];
+        let found = places.into_iter().find_map(|place| {
+            let format = LogFormat::for_rule(&text.value, Purpose::Text, place, names).ok()?;
+            Some(OtelFormat { format, of_request: place == EvalPlace::FrontRequestHead })
+        });
+        found.or_else(|| Some(OtelFormat { format: self.format(keyword, text, names)?, of_request: false }))
+    }
+
     /// Which streams of a frontend are traced; `None`: none.
     pub(super) fn otel_trace(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Box<OtelTrace>> {
         let trace = written.otel.as_deref()?;
@@ -53,7 +68,7 @@ impl Compiler<'_> {
             self.alert(trace.span, Form::LateParsing, message);
         }
         let names = self.names(spec, Some(index));
-        let mut compiled = |keyword: &str, text| self.format(keyword, text, &names);
+        let mut compiled = |keyword: &str, text| self.otel_format(keyword, text, &names);
         let name = trace.name.as_ref().and_then(|text| compiled("otel-trace name", text));
         let attributes = trace
             .attributes

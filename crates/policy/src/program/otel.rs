@@ -37,9 +37,18 @@ pub struct OtelTrace {
     /// The share of the traces that begin here and are recorded, of 2^63.
     pub share: u64,
     /// How a span of a stream is called; `None`: by the method.
-    pub name: Option<LogFormat>,
+    pub name: Option<OtelFormat>,
     /// Attributes of that span.
-    pub attributes: Box<[(Box<str>, LogFormat)]>,
+    pub attributes: Box<[(Box<str>, OtelFormat)]>,
+}
+
+/// A format that is rendered when a stream has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtelFormat {
+    /// The format.
+    pub format: LogFormat,
+    /// It asks for what rules on requests see; else for what the log sees.
+    pub of_request: bool,
 }
 
 /// The exporters of a configuration.

@@ -183,7 +183,8 @@ fn a_share_of_the_traces_is_recorded() {
 
 #[test]
 fn attempts_that_fail_have_spans_of_their_own() {
-    let lines = "otel-trace\noption redispatch 1\nretries 1\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80 backup";
+    let lines =
+        "otel-trace\noption redispatch 1\nretries 1\nbalance first\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80";
     traced(lines).run(|world| async move {
         let got = collect(&world, take_all);
         // Nobody listens at the first one.
@@ -279,7 +280,8 @@ fn connections_carry_many_traces() {
 
 #[test]
 fn a_second_attempt_has_a_span_that_its_server_is_told_of() {
-    let lines = "otel-trace\nhedge-requests 50ms\nbalance roundrobin\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80";
+    let lines =
+        "otel-trace\nhedge-requests after 50ms\nbalance roundrobin\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80";
     traced(lines).workers(&[1]).run(|world| async move {
         let got = collect(&world, take_all);
         let (mut client, mut s1, mut s2) = (Peer::connect(WEIR).await, Service::at(S1), Service::at(S2));
@@ -301,22 +303,20 @@ fn a_second_attempt_has_a_span_that_its_server_is_told_of() {
 
 #[test]
 fn sessions_in_tcp_mode_have_spans() {
-    traced("mode tcp\nno option httplog\noption tcplog\notel-trace name tunnel\nserver s1 10.0.1.1:80").run(
-        |world| async move {
-            let got = collect(&world, take_all);
-            let (mut client, mut s1) = (Peer::connect(WEIR).await, Service::at(S1));
-            client.send("hello").await;
-            let mut server = s1.accept().await;
-            server.expect("hello").await;
-            client.close();
-            server.expect_eof().await;
-            server.close();
-            let (own, attempts) = family(got.spans(2).await);
-            assert_eq!((&*own.name, own.get("network.transport"), own.get("weir.server")), ("tunnel", "tcp", "s1"));
-            assert_eq!(attempts[0].get("server.address"), "10.0.1.1");
-            world.forget_log();
-        },
-    );
+    traced("mode tcp\notel-trace name tunnel\nserver s1 10.0.1.1:80").run(|world| async move {
+        let got = collect(&world, take_all);
+        let (mut s1, mut client) = (Service::at(S1), Peer::connect(WEIR).await);
+        client.send("hello").await;
+        let mut server = s1.accept().await;
+        server.expect("hello").await;
+        client.close();
+        server.expect_eof().await;
+        server.close();
+        let (own, attempts) = family(got.spans(2).await);
+        assert_eq!((&*own.name, own.get("network.transport"), own.get("weir.server")), ("tunnel", "tcp", "s1"));
+        assert_eq!(attempts[0].get("server.address"), "10.0.1.1");
+        world.forget_log();
+    });
 }
 
 /// Sends so many requests, none of which waits for anything.

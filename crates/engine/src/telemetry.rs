@@ -1,7 +1,5 @@
-//! Telemetry on its way to collectors (OpenTelemetry): workers add what is encoded to a bounded queue, and one task for each
-//! exporter sends it. Must never make a stream wait, nor hold more than an exporter's queue allows.
-
-mod export;
+//! Telemetry on its way to collectors (OpenTelemetry): workers add what is encoded to a bounded queue, from which one task
+//! for each exporter takes it. Must never make a stream wait, nor hold more than an exporter's queue allows.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,8 +9,6 @@ use std::task::{Context, Poll, Waker};
 use base::moment::{Moment, WallTime};
 use conn::client::Uri;
 use policy::program::{OtelExporter, Program};
-
-pub use export::{flush, start};
 
 /// Queues of a channel: a worker adds to its own, so that workers seldom meet.
 const SHARDS: usize = 16;
@@ -53,7 +49,7 @@ pub struct Channel {
     /// What the configuration says of it.
     pub plan: Arc<OtelExporter>,
     /// Where requests go; `None`: that is no address, and all is dropped.
-    target: Option<Uri>,
+    pub(crate) target: Option<Uri>,
     shards: [Shard; SHARDS],
     queued: AtomicUsize,
     bytes: AtomicUsize,
@@ -63,9 +59,9 @@ pub struct Channel {
     sleeper: Mutex<Option<Waker>>,
     woken: AtomicBool,
     /// Items that the task has taken and not sent yet.
-    underway: AtomicUsize,
+    pub(crate) underway: AtomicUsize,
     /// The process ends: each request is sent once.
-    last: AtomicBool,
+    pub(crate) last: AtomicBool,
 }
 
 impl Channel {
@@ -111,7 +107,7 @@ impl Channel {
     }
 
     /// Takes the items of one request; none: there are none.
-    fn take(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn take(&self) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         for shard in &self.shards {
             let mut items = shard.lock();
@@ -131,7 +127,7 @@ impl Channel {
         self.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.woken.store(true, Ordering::Release);
         let waker = self.sleeper().take();
         if let Some(waker) = waker {
@@ -146,7 +142,7 @@ impl Channel {
     }
 
     /// Waits until then, or until it is woken.
-    async fn wait(&self, until: Moment) {
+    pub(crate) async fn wait(&self, until: Moment) {
         let mut timer = rt::Timer::default();
         timer.arm(Some(until));
         std::future::poll_fn(|cx| match self.poll_woken(cx) {
@@ -171,7 +167,7 @@ pub(crate) fn channels(program: &Program, before: &[Arc<Channel>]) -> Box<[Arc<C
 pub struct Registry(Mutex<Vec<Arc<Channel>>>);
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Channel>>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Arc<Channel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,8 +10,8 @@ use base::Moment;
 use config::spec::LogLevel;
 use wire::otlp::{Scope, Value, partial_success, request};
 
-use super::Channel;
 use crate::http_client::{self, Failure, Request};
+use crate::telemetry::Channel;
 use crate::worker::Worker;
 
 /// Bytes of an answer at most.
