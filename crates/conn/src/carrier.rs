@@ -23,6 +23,31 @@ pub enum Carrier {
     H2(Box<h2::Request>),
     /// A connection of FastCGI: one request after the other.
     Fcgi(Box<fcgi::Connection>),
+    /// A request of FastCGI on a connection that carries several.
+    FcgiShare(Box<fcgi::Request>),
+}
+
+/// How a connection of several requests is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedUse {
+    /// The major version of HTTP that it speaks; 1 where it is another protocol.
+    pub major: u32,
+    /// Glitches of the server.
+    pub glitches: u32,
+    /// Requests that are under way.
+    pub open: usize,
+    /// Requests that may be under way at a time.
+    pub limit: usize,
+}
+
+impl SharedUse {
+    pub(crate) fn of_h2(shared: &h2::Requests) -> Self {
+        Self { major: 2, glitches: shared.glitches(), open: shared.open(), limit: shared.limit() }
+    }
+
+    pub(crate) fn of_fcgi(shared: &fcgi::Requests) -> Self {
+        Self { major: 1, glitches: 0, open: shared.open(), limit: shared.limit() }
+    }
 }
 
 /// How the head of a request is written for a server.
@@ -58,11 +83,13 @@ impl RequestFormat {
 
 /// Matches on the variants.
 macro_rules! on {
-    ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr, $fcgi:ident => $records:expr) => {
+    ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr, $fcgi:ident => $records:expr,
+        $share:ident => $shared:expr) => {
         match $carrier {
             Self::Own($own) => $alone,
             Self::H2($stream) => $several,
             Self::Fcgi($fcgi) => $records,
+            Self::FcgiShare($share) => $shared,
         }
     };
 }
@@ -70,12 +97,12 @@ macro_rules! on {
 impl Carrier {
     /// The connection, where bytes of the request's own go over it: for TCP mode and tunnels.
     pub fn transport(&mut self) -> Option<&mut Transport> {
-        on!(self, own => Some(own), _stream => None, _fcgi => None)
+        on!(self, own => Some(own), _stream => None, _fcgi => None, _share => None)
     }
 
     /// The connection, where it is the request's own, and no request is under way on it.
     pub fn into_transport(self) -> Option<Transport> {
-        on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_transport())
+        on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_transport(), _share => None)
     }
 
     /// How heads of requests are written.
@@ -83,36 +110,37 @@ impl Carrier {
         match self {
             Self::Own(_) => RequestFormat::H1,
             Self::H2(_) => RequestFormat::H2,
-            Self::Fcgi(_) => RequestFormat::Fcgi,
+            Self::Fcgi(_) | Self::FcgiShare(_) => RequestFormat::Fcgi,
         }
     }
 
     /// The connection of several requests that it is a share of.
-    pub fn shared(&self) -> Option<&h2::Requests> {
+    pub fn shared(&self) -> Option<SharedUse> {
         match self {
             Self::Own(_) | Self::Fcgi(_) => None,
-            Self::H2(request) => Some(request.requests()),
+            Self::H2(request) => Some(SharedUse::of_h2(request.requests())),
+            Self::FcgiShare(request) => Some(SharedUse::of_fcgi(request.requests())),
         }
     }
 
     /// What the handshake of the connection has found.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
-        on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info())
+        on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info(), share => share.about().tls.get())
     }
 
     /// Whether the handshake of the connection is not over: what goes out is early data.
     pub fn is_early(&self) -> bool {
-        on!(self, own => !own.is_whole(), stream => stream.requests().is_early(), fcgi => !fcgi.transport().is_whole())
+        on!(self, own => !own.is_whole(), stream => stream.requests().is_early(), fcgi => !fcgi.transport().is_whole(), share => share.requests().is_early())
     }
 
     /// The protocol of early data, while the handshake of a connection that was just opened is not over.
     pub fn early_protocol(&self) -> Option<&[u8]> {
-        on!(self, own => own.early_protocol(), _stream => None, _fcgi => None)
+        on!(self, own => own.early_protocol(), _stream => None, _fcgi => None, _share => None)
     }
 
     /// Queries about the socket of the connection, for as long as that exists.
     pub fn socket(&self) -> SocketQuery {
-        on!(self, own => own.socket(), stream => stream.about().socket, fcgi => fcgi.transport().socket())
+        on!(self, own => own.socket(), stream => stream.about().socket, fcgi => fcgi.transport().socket(), share => share.about().socket)
     }
 
     /// The address of this end of the connection. A system call.
@@ -120,37 +148,37 @@ impl Carrier {
     /// # Errors
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
-        on!(self, own => own.local_address(), stream => stream.about().socket.local_address(), fcgi => fcgi.transport().local_address())
+        on!(self, own => own.local_address(), stream => stream.about().socket.local_address(), fcgi => fcgi.transport().local_address(), share => share.about().socket.local_address())
     }
 
     /// The number of its descriptor, where it is the request's own.
     pub fn descriptor(&self) -> Option<i32> {
-        on!(self, own => Some(own.number()), _stream => None, fcgi => Some(fcgi.transport().number()))
+        on!(self, own => Some(own.number()), _stream => None, fcgi => Some(fcgi.transport().number()), _share => None)
     }
 
     /// Closing the connection resets it, where it is the request's own.
     pub fn set_linger_zero(&mut self) {
-        on!(self, own => drop(own.set_linger_zero()), _stream => {}, fcgi => drop(fcgi.transport_mut().set_linger_zero()));
+        on!(self, own => drop(own.set_linger_zero()), _stream => {}, fcgi => drop(fcgi.transport_mut().set_linger_zero()), _share => {});
     }
 
     /// Has it carry another request, where the last one was answered whole. False: nothing but its end is to be expected.
     pub fn renew(&mut self) -> bool {
-        on!(self, own => own.is_clean(), stream => stream.renew(), fcgi => fcgi.renew())
+        on!(self, own => own.is_clean(), stream => stream.renew(), fcgi => fcgi.renew(), share => share.renew())
     }
 
     /// Whether its protocol lets another request follow the one that was answered. Waits for nothing.
     pub fn may_follow(&mut self) -> bool {
-        on!(self, _own => true, _stream => true, fcgi => fcgi.is_at_rest())
+        on!(self, _own => true, _stream => true, fcgi => fcgi.is_at_rest(), _share => true)
     }
 
     /// The request is given up before its answer has ended.
     pub fn abort(&mut self) {
-        on!(self, _own => {}, _stream => {}, fcgi => fcgi.abort());
+        on!(self, _own => {}, _stream => {}, fcgi => fcgi.abort(), share => share.abort());
     }
 
     /// Messages of standard error that a FastCGI application has written.
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
-        on!(self, _own => Vec::new(), _stream => Vec::new(), fcgi => fcgi.take_errors())
+        on!(self, _own => Vec::new(), _stream => Vec::new(), fcgi => fcgi.take_errors(), share => share.take_errors())
     }
 
     /// Speaks FastCGI from here on, over a connection that is the request's own. `fresh`: it was just opened.
@@ -167,6 +195,8 @@ impl Carrier {
         on!(self, own => own.poll_readable(cx), stream => {
             let _ = cx;
             if stream.requests().is_closing() { Poll::Ready(()) } else { Poll::Pending }
-        }, fcgi => fcgi.transport_mut().poll_readable(cx))
+        }, fcgi => fcgi.transport_mut().poll_readable(cx), share => {
+            if share.requests().is_closing() { Poll::Ready(()) } else { Poll::Pending }
+        })
     }
 }

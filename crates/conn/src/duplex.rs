@@ -163,7 +163,7 @@ impl Duplex {
                 self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
             }
             // No answer of an application opens a tunnel.
-            (_, Carrier::Fcgi(_)) => Err((Side::Server, FlowError::Truncated)),
+            (_, Carrier::Fcgi(_) | Carrier::FcgiShare(_)) => Err((Side::Server, FlowError::Truncated)),
         }
     }
 

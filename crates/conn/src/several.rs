@@ -10,6 +10,7 @@ use tls::HandshakeInfo;
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
+use crate::fcgi;
 use crate::h2::{self, Counts, Ping};
 use crate::transport::Transport;
 
@@ -134,6 +135,8 @@ impl Protocol {
 pub enum ServerConnection {
     /// HTTP/2.
     H2(Box<h2::ServerConnection>),
+    /// FastCGI.
+    Fcgi(Box<fcgi::ServerConnection>),
 }
 
 /// The same connection, as requests have it that may be sent over it.
@@ -141,6 +144,18 @@ pub enum ServerConnection {
 pub enum Requests {
     /// HTTP/2.
     H2(h2::Requests),
+    /// FastCGI.
+    Fcgi(fcgi::Requests),
+}
+
+/// Calls the protocol of a server's connection.
+macro_rules! on_server {
+    ($connection:expr, $protocol:ident => $call:expr) => {
+        match $connection {
+            Self::H2($protocol) => $call,
+            Self::Fcgi($protocol) => $call,
+        }
+    };
 }
 
 impl ServerConnection {
@@ -154,25 +169,45 @@ impl ServerConnection {
         }
     }
 
+    /// Speaks FastCGI on a transport that stands.
+    pub fn of_fcgi(transport: Transport, terms: fcgi::Terms, now: Moment) -> (Self, Requests) {
+        let (connection, requests) = fcgi::ServerConnection::new(transport, terms, now);
+        (Self::Fcgi(Box::new(connection)), Requests::Fcgi(requests))
+    }
+
     /// Moves what can be moved in both directions. Ready when the connection has ended, also because nobody may use it any
     /// more.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        on!(self, protocol => protocol.poll(cx))
+        on_server!(self, protocol => protocol.poll(cx))
     }
 
-    /// Asks the server of an idle connection every `interval` whether it is there, where its protocol can.
-    pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
-        on!(self, protocol => protocol.ping(now, interval))
+    /// Asks the server of an idle connection every `interval` whether it is there, where its protocol can. `None`: it cannot.
+    pub fn ping(&mut self, now: Moment, interval: Duration) -> Option<Ping> {
+        match self {
+            Self::H2(protocol) => Some(protocol.ping(now, interval)),
+            Self::Fcgi(_) => None,
+        }
     }
 
     /// Time passes.
     pub fn advance(&mut self, now: Moment) {
-        on!(self, protocol => protocol.advance(now));
+        on_server!(self, protocol => protocol.advance(now));
     }
 
-    /// What has happened since this was called before.
+    /// When time is to pass at the latest, where requests wait for one of them.
+    pub fn deadline(&self) -> Option<Moment> {
+        match self {
+            Self::H2(_) => None,
+            Self::Fcgi(protocol) => protocol.deadline(),
+        }
+    }
+
+    /// What has happened since this was called before, which only HTTP/2 counts.
     pub fn take_counts(&self) -> Counts {
-        on!(self, protocol => protocol.take_counts())
+        match self {
+            Self::H2(protocol) => protocol.take_counts(),
+            Self::Fcgi(_) => Counts::default(),
+        }
     }
 }
 
@@ -181,53 +216,51 @@ impl Requests {
     pub fn begin(&self) -> Option<Carrier> {
         match self {
             Self::H2(requests) => requests.begin().map(|request| Carrier::H2(Box::new(request))),
+            Self::Fcgi(requests) => requests.begin().map(|request| Carrier::FcgiShare(Box::new(request))),
         }
     }
 
     /// Whether it takes no requests any more.
     pub fn is_closing(&self) -> bool {
-        on!(self, protocol => protocol.is_closing())
+        on_server!(self, protocol => protocol.is_closing())
     }
 
     /// Requests that are under way.
     pub fn open(&self) -> usize {
-        on!(self, protocol => protocol.open())
+        on_server!(self, protocol => protocol.open())
     }
 
     /// No request begins any more; the connection ends with the last one.
     pub fn close(&self) {
-        on!(self, protocol => protocol.close());
+        on_server!(self, protocol => protocol.close());
     }
 
     /// Answers that were received whole.
     pub fn answers(&self) -> u32 {
-        on!(self, protocol => protocol.answers())
-    }
-
-    /// Glitches of the server on this connection.
-    pub fn glitches(&self) -> u32 {
-        on!(self, protocol => protocol.glitches())
+        on_server!(self, protocol => protocol.answers())
     }
 
     /// Whether the handshake is not over: a request that begins may go out as early data.
     pub fn is_early(&self) -> bool {
-        on!(self, protocol => protocol.is_early())
+        on_server!(self, protocol => protocol.is_early())
     }
 
     /// What the handshake has found, once it is over.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
-        on!(self, protocol => protocol.handshake_info())
+        on_server!(self, protocol => protocol.handshake_info())
     }
 
     /// Requests that may be under way at a time.
     pub fn limit(&self) -> usize {
-        on!(self, protocol => protocol.limit())
+        on_server!(self, protocol => protocol.limit())
     }
 
     /// Whether both are of the same connection.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::H2(own), Self::H2(other)) => own.is(other),
+            (Self::Fcgi(own), Self::Fcgi(other)) => own.is(other),
+            _ => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use base::buffer::Buffer;
 use tls::HandshakeInfo;
 use wire::http::Fields;
 
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, SharedUse};
 use crate::fcgi;
 use crate::flow::{ByteSink, ByteSource};
 use crate::h2;
@@ -24,6 +24,8 @@ pub enum Upstream<'a> {
     H2(&'a mut h2::Request),
     /// A FastCGI application.
     Fcgi(&'a mut fcgi::Connection),
+    /// The same, on a connection that carries several requests.
+    FcgiShare(&'a mut fcgi::Request),
     /// A service of this process.
     Service(&'a mut dyn Service),
 }
@@ -35,12 +37,27 @@ impl<'a> Upstream<'a> {
             Carrier::Own(transport) => Self::H1(transport),
             Carrier::H2(request) => Self::H2(request),
             Carrier::Fcgi(connection) => Self::Fcgi(connection),
+            Carrier::FcgiShare(request) => Self::FcgiShare(request),
         }
     }
 
     /// Whether bodies come in a coding of the connection's: else as payload alone.
     pub fn is_coded(&self) -> bool {
         matches!(self, Self::H1(_))
+    }
+
+    /// Whether it is a FastCGI application.
+    pub fn is_application(&self) -> bool {
+        matches!(self, Self::Fcgi(_) | Self::FcgiShare(_))
+    }
+
+    /// Whether it is an application that has sent all of its answer.
+    pub(crate) fn application_has_answered(&self) -> bool {
+        match self {
+            Self::Fcgi(connection) => connection.has_answered(),
+            Self::FcgiShare(request) => request.has_answered(),
+            Self::H1(_) | Self::H2(_) | Self::Service(_) => false,
+        }
     }
 
     /// Whether it is a service of this process.
@@ -57,6 +74,7 @@ impl<'a> Upstream<'a> {
             Self::H1(transport) => transport.poll_read(cx, buffer),
             Self::H2(request) => request.poll_read(cx, buffer),
             Self::Fcgi(connection) => connection.poll_read(cx, buffer),
+            Self::FcgiShare(request) => request.poll_read(cx, buffer),
             Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
         }
     }
@@ -72,6 +90,7 @@ impl<'a> Upstream<'a> {
                 Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, &mut body, false),
                 Self::H2(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
                 Self::Fcgi(connection) => ByteSink::poll_write(&mut **connection, cx, head, &mut body, false),
+                Self::FcgiShare(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
                 Self::Service(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
             };
             std::task::ready!(written)?;
@@ -85,15 +104,17 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H2(request) => request.is_refused(),
             Self::Fcgi(connection) => connection.is_refused(),
+            Self::FcgiShare(request) => request.is_refused(),
             Self::H1(transport) => transport.has_refused_early(),
             Self::Service(_) => false,
         }
     }
 
     /// The connection of several requests that carries this one.
-    pub fn shared(&self) -> Option<&h2::Requests> {
+    pub fn shared(&self) -> Option<SharedUse> {
         match self {
-            Self::H2(request) => Some(request.requests()),
+            Self::H2(request) => Some(SharedUse::of_h2(request.requests())),
+            Self::FcgiShare(request) => Some(SharedUse::of_fcgi(request.requests())),
             Self::H1(_) | Self::Fcgi(_) | Self::Service(_) => None,
         }
     }
@@ -102,6 +123,7 @@ impl<'a> Upstream<'a> {
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
         match self {
             Self::Fcgi(connection) => connection.take_errors(),
+            Self::FcgiShare(request) => request.take_errors(),
             Self::H1(_) | Self::H2(_) | Self::Service(_) => Vec::new(),
         }
     }
@@ -111,7 +133,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(transport) => transport.handshake_info(),
             Self::Fcgi(connection) => connection.transport().handshake_info(),
-            Self::H2(_) | Self::Service(_) => None,
+            Self::H2(_) | Self::FcgiShare(_) | Self::Service(_) => None,
         }
     }
 
@@ -134,6 +156,7 @@ impl<'a> Upstream<'a> {
             Self::H2(request) => request.complete(trailers),
             // CGI knows no trailers.
             Self::Fcgi(connection) => connection.finish_request(),
+            Self::FcgiShare(request) => request.finish_request(),
             Self::Service(service) => service.end_request(),
         }
     }

@@ -1,6 +1,6 @@
 //! Any bytes as what a FastCGI application says, cut in any way: no panic, and the same pieces however the bytes are cut.
 
-use wire::fcgi::{Decoder, Piece, ProtocolStatus};
+use wire::fcgi::{Decoder, Piece, ProtocolStatus, Values};
 
 /// What records say, without the places at which they were cut.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,12 +9,14 @@ struct Said {
     ends: usize,
     errors: Vec<Vec<u8>>,
     ended: Vec<ProtocolStatus>,
+    limits: Option<(Option<u32>, Option<bool>)>,
     malformed: bool,
 }
 
 /// Decodes pieces of so many bytes, with so much room for output.
-fn decode(input: &[u8], piece: usize, most: usize) -> Said {
-    let (mut decoder, mut said, mut error) = (Decoder::default(), Said::default(), Vec::new());
+fn decode(decoder: &Decoder, input: &[u8], piece: usize, most: usize) -> Said {
+    let (mut decoder, mut said, mut error) = (decoder.clone(), Said::default(), Vec::new());
+    let mut values = Values::default();
     for mut data in input.chunks(piece) {
         loop {
             let Ok((used, found)) = decoder.next(data, most) else {
@@ -36,6 +38,7 @@ fn decode(input: &[u8], piece: usize, most: usize) -> Said {
                     }
                 }
                 Some(Piece::Ended(status)) => said.ended.push(status),
+                Some(Piece::Values { data, whole }) => values.take(data, whole),
                 None if data.is_empty() || used == 0 => break,
                 None => {}
             }
@@ -45,17 +48,20 @@ fn decode(input: &[u8], piece: usize, most: usize) -> Said {
         }
         assert!(data.is_empty(), "there is room for some output");
     }
+    said.limits = values.is_whole().then(|| (values.max_requests(), values.shares_connections()));
     said
 }
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(input: &[u8]) {
-    let whole = decode(input, input.len().max(1), usize::MAX);
-    for (piece, most) in [(1, 1), (7, 3), (64, usize::MAX)] {
-        let cut = decode(input, piece, most);
-        assert_eq!(cut.malformed, whole.malformed);
-        if !whole.malformed {
-            assert_eq!(cut, whole);
+    for decoder in [Decoder::default(), Decoder::for_several()] {
+        let whole = decode(&decoder, input, input.len().max(1), usize::MAX);
+        for (piece, most) in [(1, 1), (7, 3), (64, usize::MAX)] {
+            let cut = decode(&decoder, input, piece, most);
+            assert_eq!(cut.malformed, whole.malformed);
+            if !whole.malformed {
+                assert_eq!(cut, whole);
+            }
         }
     }
 }

@@ -28,6 +28,10 @@ pub struct FcgiAppSpec {
     pub keep_conn: bool,
     /// `option get-values`.
     pub get_values: bool,
+    /// `option mpxs-conns`.
+    pub shares_connections: bool,
+    /// `option max-reqs`: requests at a time on a connection.
+    pub max_requests: u32,
 }
 
 /// `set-param` or `pass-header`.

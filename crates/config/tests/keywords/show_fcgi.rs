@@ -8,8 +8,8 @@ use super::{field, log, words};
 
 /// An `fcgi-app` section.
 pub fn show(app: &FcgiAppSpec, out: &mut String) {
-    let FcgiAppSpec { span, name, docroot, index, path_info, acls, rules, logs_globally, logs, keep_conn, get_values } =
-        app;
+    let FcgiAppSpec { span, name, docroot, index, path_info, acls, rules, logs_globally, logs, .. } = app;
+    let FcgiAppSpec { keep_conn, get_values, shares_connections, max_requests, .. } = app;
     let _ = write!(out, "fcgi-app {} @{}", name.value, span.line);
     field(out, "docroot", docroot, &None);
     field(out, "index", index, &None);
@@ -19,6 +19,8 @@ pub fn show(app: &FcgiAppSpec, out: &mut String) {
     field(out, "logs_globally", logs_globally, &false);
     field(out, "keep_conn", keep_conn, &true);
     field(out, "get_values", get_values, &false);
+    field(out, "shares_connections", shares_connections, &false);
+    field(out, "max_requests", max_requests, &1);
     out.push('\n');
     logs.iter().for_each(|one| log(one, out));
 }

@@ -214,12 +214,12 @@ impl Answer {
                 return Found::Invalid(Some(fault.unwrap_or(too_large)));
             }
         }
-        if let Upstream::Fcgi(connection) = upstream {
+        if upstream.is_application() {
             if !wire::fcgi::settle(head, method) {
                 self.glitches += 1;
                 return Found::Invalid(None);
             }
-            if head.framing == Framing::Chunked && connection.has_answered() {
+            if head.framing == Framing::Chunked && upstream.application_has_answered() {
                 // All of it is here.
                 head.framing = Framing::Length(self.input.len() as u64);
                 head.append(b"content-length", self.input.len().to_string().as_bytes());
@@ -371,6 +371,12 @@ impl Answer {
             }
             (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
                 flow.poll(cx, &mut **connection, &mut **stream, moved)?
+            }
+            (Upstream::FcgiShare(request), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **request, &mut server.transport, moved)?
+            }
+            (Upstream::FcgiShare(request), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut **request, &mut **stream, moved)?
             }
             (Upstream::Service(service), Downstream::H2(stream)) => {
                 flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?

@@ -91,6 +91,12 @@ impl RequestBody {
             (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
                 flow.poll(cx, &mut **stream, &mut **connection, moved)?
             }
+            (Downstream::H1(server), Upstream::FcgiShare(request)) => {
+                flow.poll(cx, &mut server.transport, &mut **request, moved)?
+            }
+            (Downstream::H2(stream), Upstream::FcgiShare(request)) => {
+                flow.poll(cx, &mut **stream, &mut **request, moved)?
+            }
             (Downstream::H2(stream), Upstream::Service(service)) => {
                 flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }

@@ -8,14 +8,12 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use wire::fcgi::{self, Decoder, Piece, ProtocolStatus};
 
+use super::note_error;
 use crate::flow::{ByteSink, ByteSource};
 use crate::transport::Transport;
 
 /// Reads in a row that bring nothing for the request.
 const READS: usize = 8;
-
-/// Bytes of standard error that wait to be logged; what comes beyond that is dropped.
-const MAX_ERRORS: usize = 16_384;
 
 /// What is asked of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -174,7 +172,7 @@ impl Connection {
         let is_between_records = !self.writing && self.pending.is_empty() && self.left == 0;
         if is_under_way && is_between_records && self.header_at == fcgi::HEADER {
             // Where it is not taken, the end of the connection says the same.
-            drop(self.transport.try_write(&fcgi::abort_request(), false));
+            drop(self.transport.try_write(&fcgi::abort_request(fcgi::REQUEST), false));
         }
         self.stage = Stage::Failed;
     }
@@ -199,7 +197,7 @@ impl Connection {
         if std::mem::replace(&mut self.complete, true) {
             return;
         }
-        let end = fcgi::end_of_body();
+        let end = fcgi::end_of_body(fcgi::REQUEST);
         let written =
             if self.writing || !self.pending.is_empty() { Ok(None) } else { self.transport.try_write(&end, false) };
         // What was not taken goes out before the next read; an error shows there as well.
@@ -253,6 +251,7 @@ impl Connection {
                     note_error((&mut self.error, &mut self.errors), self.keeps_errors, data, whole)
                 }
                 Some(Piece::Ended(status)) => ended = Some(status),
+                Some(Piece::Values { .. }) => {}
             }
             self.input.consume(used);
             match ended {
@@ -308,18 +307,6 @@ impl Connection {
     }
 }
 
-/// Takes a part of a message.
-fn note_error((message, messages): (&mut Vec<u8>, &mut Vec<Vec<u8>>), keeps: bool, data: &[u8], whole: bool) {
-    if !keeps {
-        return;
-    }
-    let held = message.len() + messages.iter().map(Vec::len).sum::<usize>();
-    message.extend_from_slice(&data[..data.len().min(MAX_ERRORS.saturating_sub(held))]);
-    if whole && !message.is_empty() {
-        messages.push(std::mem::take(message));
-    }
-}
-
 impl ByteSource for Connection {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.flush(cx);
@@ -363,7 +350,7 @@ impl ByteSink for Connection {
             if self.left == 0 && self.header_at == fcgi::HEADER && !body.is_empty() {
                 self.left = body.len().min(fcgi::MAX_CONTENT);
                 // It is that at most.
-                self.header = fcgi::body_record(self.left as u16);
+                self.header = fcgi::body_record(fcgi::REQUEST, self.left as u16);
                 self.header_at = 0;
             }
             let content = &body.data()[..self.left.min(body.len())];

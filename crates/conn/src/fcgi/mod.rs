@@ -1,6 +1,27 @@
-//! FastCGI towards a server: a connection that carries one request at a time, whose records become an answer's bytes and its
-//! body's. Must never choose a parameter.
+//! FastCGI towards a server: a connection that carries one request at a time, or several, whose records become an answer's
+//! bytes and its body's. Must never choose a parameter.
 
 mod connection;
+mod request;
+mod server;
+mod state;
 
 pub use connection::{Connection, Options};
+pub use request::Request;
+pub use server::{Requests, ServerConnection};
+pub use state::Terms;
+
+/// Bytes of standard error that wait to be logged for one request; what comes beyond that is dropped.
+const MAX_ERRORS: usize = 16_384;
+
+/// Takes a part of a message of standard error.
+fn note_error((message, messages): (&mut Vec<u8>, &mut Vec<Vec<u8>>), keeps: bool, data: &[u8], whole: bool) {
+    if !keeps {
+        return;
+    }
+    let held = message.len() + messages.iter().map(Vec::len).sum::<usize>();
+    message.extend_from_slice(&data[..data.len().min(MAX_ERRORS.saturating_sub(held))]);
+    if whole && !message.is_empty() {
+        messages.push(std::mem::take(message));
+    }
+}

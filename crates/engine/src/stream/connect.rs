@@ -17,7 +17,7 @@ use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
+use policy::program::{Backend, FcgiApp, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
@@ -244,7 +244,11 @@ impl Request<'_> {
                 let link = sharing::open(self.session, (self.proxy.index, server), protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
-            _ => Attempt::Connected(speak_fcgi(backend, server, link, true)),
+            _ => match shared_app(backend, server).filter(|_| !link.private) {
+                None => Attempt::Connected(speak_fcgi(backend, server, link, true)),
+                Some(app) => sharing::open_fcgi(self.session, (self.proxy.index, server), app, link)
+                    .map_or(Attempt::Unable, Attempt::Connected),
+            },
         })
     }
 
@@ -550,6 +554,13 @@ pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Resu
     let now = worker.process.live.proxies[proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
     let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
     pool.reserve(server.serial, most as usize).map(Some).ok_or(())
+}
+
+/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`).
+fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
+    let app = backend.fcgi.as_deref().filter(|app| app.shares_connections && app.keep_conn)?;
+    let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
+    (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
 }
 
 /// Has a connection speak FastCGI where its server does.

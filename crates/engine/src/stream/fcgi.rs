@@ -139,7 +139,9 @@ pub fn write_request(
     }
     let keep = app.keep_conn && !closes;
     let has_body = request.framing.has_body() && length != Some(0);
-    let parameters = list.list.iter().map(|(name, value)| (&**name, &**value));
+    // CGI/1.1 has a query string, be it empty, with every request (RFC 3875, section 4.1.7).
+    let is_sent = |(name, value): &&Pair<'_>| !value.is_empty() || **name == b"QUERY_STRING"[..];
+    let parameters = list.list.iter().filter(is_sent).map(|(name, value)| (&**name, &**value));
     fcgi::encode_request(keep, has_body, parameters, out).map_err(|_| UNFIT)
 }
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use conn::carrier::SharedUse;
+use conn::fcgi;
 use conn::glitches::GlitchLimits;
-use conn::h2::{self, Counts, Ping, Terms};
+use conn::h2::{Counts, Ping, Terms};
 use conn::link::Link;
 use conn::several::{Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
-use policy::program::{Global, MuxProtocol, Server};
+use policy::program::{FcgiApp, Global, MuxProtocol, Server};
 
 use crate::session::Session;
 use crate::stream::metrics::{self, Handshake, Http2Connection};
@@ -57,22 +59,40 @@ pub fn open(
         worker.links.share(server.serial, &mut link, &requests);
     }
     let interval = server.connecting.idle_ping;
-    let counters = Rc::clone(worker);
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back.protocol.connections.subtract(1);
-    let owner = (proxy, server.serial);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((counters, owner), connection, requests, interval));
+    let carrying = (Rc::clone(worker), (proxy, server.serial));
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (interval, true)));
+    Some(link)
+}
+
+/// Speaks FastCGI on a connection that was just opened, which carries several requests (`option mpxs-conns`). As [`open`].
+pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &FcgiApp, link: Link) -> Option<Link> {
+    let worker = &session.worker;
+    let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
+    let terms = fcgi::Terms {
+        asks_values: app.get_values,
+        keeps_errors: app.logs_errors,
+        max_requests: app.max_requests,
+        max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
+    };
+    let (connection, requests) = ServerConnection::of_fcgi(carrier.into_transport()?, terms, rt::now());
+    let carrier = requests.begin()?;
+    let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
+    worker.links.share(server.serial, &mut link, &requests);
+    let carrying = (Rc::clone(worker), (proxy, server.serial));
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (None, false)));
     Some(link)
 }
 
 /// What is known of a connection of several requests.
-pub fn protocol_of(shared: &h2::Requests) -> ProtocolFacts {
+pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     ProtocolFacts {
-        major: 2,
-        glitches: shared.glitches(),
-        streams: number(shared.open()),
-        limit: number(shared.limit()),
+        major: shared.major,
+        glitches: shared.glitches,
+        streams: number(shared.open),
+        limit: number(shared.limit),
     }
 }
 
@@ -92,14 +112,15 @@ fn terms(global: &Global, server: &Server) -> Terms {
     }
 }
 
-/// Serves a connection until it has ended. An idle one is asked every `interval` whether its server is there.
+/// Serves a connection until it has ended. An idle one is asked every so often whether its server is there; one of HTTP/2 is
+/// counted.
 async fn carry(
     (worker, owner): (Rc<Worker>, (usize, usize)),
     connection: ServerConnection,
     requests: Requests,
-    interval: Option<Duration>,
+    watched: (Option<Duration>, bool),
 ) {
-    move_frames((&worker, owner), connection, &requests, interval).await;
+    move_frames((&worker, owner), connection, &requests, watched).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
@@ -109,19 +130,21 @@ async fn move_frames(
     (worker, (proxy, server)): (&Worker, (usize, usize)),
     mut connection: ServerConnection,
     requests: &Requests,
-    interval: Option<Duration>,
+    (interval, is_http2): (Option<Duration>, bool),
 ) {
     let mut timer = rt::Timer::new();
     let counters = Arc::clone(&worker.counters().proxies[proxy]);
-    let open = Http2Connection::new(&counters.back_http2);
+    let counted = is_http2.then(|| Http2Connection::new(&counters.back_http2));
     let mut early = requests.is_early();
     std::future::poll_fn(|cx| {
         loop {
             connection.advance(rt::now());
             let polled = connection.poll(cx);
             let counts = connection.take_counts();
-            if counts != Counts::default() {
-                open.count(&counts);
+            if counts != Counts::default()
+                && let Some(counted) = &counted
+            {
+                counted.count(&counts);
                 counters.back_http2.glitches.add(u64::from(counts.glitches));
             }
             if early && (polled.is_ready() || !requests.is_early()) {
@@ -136,12 +159,15 @@ async fn move_frames(
             if requests.open() == 0 {
                 worker.links.note_idle(&worker.process.pool, requests);
             }
-            let Some(interval) = interval else { return Poll::Pending };
-            match connection.ping(rt::now(), interval) {
-                Ping::Unanswered => return Poll::Ready(()),
-                Ping::Sent => continue,
-                Ping::Due(moment) => timer.arm(Some(moment)),
-            }
+            let pinged = interval.and_then(|interval| connection.ping(rt::now(), interval));
+            let due = match pinged {
+                None => connection.deadline(),
+                Some(Ping::Unanswered) => return Poll::Ready(()),
+                Some(Ping::Sent) => continue,
+                Some(Ping::Due(moment)) => Some(moment),
+            };
+            let Some(due) = due else { return Poll::Pending };
+            timer.arm(Some(due));
             if timer.poll_expired(cx).is_pending() {
                 return Poll::Pending;
             }

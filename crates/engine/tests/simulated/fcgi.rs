@@ -93,7 +93,7 @@ async fn request(peer: &mut Peer) -> Asked {
 
 #[test]
 fn an_application_is_told_what_cgi_says() {
-    app("", " index i.php\n path-info ^(/.+\\.php)(/.*)?$\n set-param X %[method]\n set-param EMPTY %[req.hdr(no)]\n set-param FOR no if { path /other }\n pass-header te")
+    app(" http-request set-header x-root %[fcgi.docroot]+%[fcgi.index]", " index i.php\n path-info ^(/.+\\.php)(/.*)?$\n set-param X %[method]\n set-param EMPTY %[req.hdr(no)]\n set-param FOR no if { path /other }\n pass-header te")
         .run(|_| async move {
             let mut s1 = Service::at(S1);
             let mut client = Peer::connect(WEIR).await;
@@ -106,6 +106,7 @@ fn an_application_is_told_what_cgi_says() {
             let expected = [
                 ("HTTP_HOST", "h:81"),
                 ("HTTP_X_A", "1"),
+                ("HTTP_X_ROOT", "/w+i.php"),
                 ("AUTH_TYPE", "Basic"),
                 ("REMOTE_USER", "user"),
                 ("X", "GET"),
@@ -340,6 +341,202 @@ fn paths_that_cannot_be_told_are_refused() {
             client.expect(page(500)).await;
             server.expect_end().await;
         }
+        world.forget_log();
+    });
+}
+
+/// One record, of a request with this number.
+fn record_of(request: u8, kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = record(kind, content);
+    bytes[3] = request;
+    bytes
+}
+
+/// An answer to that request, as [`answered`].
+fn answered_to(request: u8, output: &str) -> Vec<u8> {
+    [record_of(request, 6, output.as_bytes()), record_of(request, 6, b""), record_of(request, 3, &[0; 8])].concat()
+}
+
+/// The records up to the end of the body of a request: its number and the path that it asks for.
+async fn next_request(peer: &mut Peer) -> (u8, String) {
+    let mut path = String::new();
+    loop {
+        let header = peer.receive(8).await;
+        let content = peer.receive(usize::from(u16::from_be_bytes([header[4], header[5]]))).await;
+        match (header[1], content.is_empty()) {
+            (1, false) => assert_eq!(content[..3], [0, 1, 1], "a responder that keeps its connection"),
+            (4, false) => {
+                let known = parameters(&content);
+                path = known.into_iter().find(|known| known.0 == "REQUEST_URI").unwrap().1;
+            }
+            (5, true) => return (header[3], path),
+            (4, true) | (5, false) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// An application whose connections carry several requests, with one worker.
+fn shared_app(backend: &str, section: &str) -> Worlds {
+    app(&format!("http-reuse always\n{backend}"), &format!(" option mpxs-conns\n{section}")).workers(&[1])
+}
+
+/// Receives an answer with this body of two bytes.
+async fn expect_answer(client: &mut Peer, body: &str) {
+    let head = client.receive_head().await.unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    client.expect(body).await;
+}
+
+const NAMED: &str = "Date: d\r\nContent-Type: t\r\nContent-Length: 2\r\n\r\n";
+
+#[test]
+fn several_requests_go_over_one_connection_and_are_answered_in_any_order() {
+    shared_app("", " option max-reqs 3").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut clients = Vec::new();
+        let mut server = None;
+        for path in ["/a", "/b", "/c"] {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get(path)).await;
+            if server.is_none() {
+                server = Some(s1.accept().await);
+            }
+            let asked = next_request(server.as_mut().unwrap()).await;
+            assert_eq!(asked.1, path);
+            clients.push((client, asked.0));
+        }
+        let mut server = server.unwrap();
+        let numbers: Vec<u8> = clients.iter().map(|client| client.1).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        // One more than the application takes at a time has a connection of its own.
+        let mut fourth = Peer::connect(WEIR).await;
+        fourth.send(get("/d")).await;
+        let mut other = s1.accept().await;
+        assert_eq!(next_request(&mut other).await, (1, "/d".to_owned()));
+        other.send(answered_to(1, &format!("{NAMED}dd"))).await;
+        expect_answer(&mut fourth, "dd").await;
+        // Heads and bodies of all of them mixed.
+        let cut = NAMED.len() / 2;
+        for number in [3, 1, 2] {
+            server.send(record_of(number, 6, &NAMED.as_bytes()[..cut])).await;
+        }
+        for number in [2, 3, 1] {
+            let rest = format!("{}{number}{number}", &NAMED[cut..]);
+            server.send([record_of(number, 6, rest.as_bytes()), record_of(number, 3, &[0; 8])].concat()).await;
+        }
+        for (client, number) in &mut clients {
+            expect_answer(client, &format!("{number}{number}")).await;
+        }
+        // Its number is free again.
+        clients[1].0.send(get("/e")).await;
+        let (number, path) = next_request(&mut server).await;
+        assert_eq!(path, "/e");
+        server.send(answered_to(number, &format!("{NAMED}ee"))).await;
+        expect_answer(&mut clients[1].0, "ee").await;
+        assert_eq!(s1.accepted(), 2);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_connection_carries_one_request_until_the_application_permits_more() {
+    for (says, shared) in [("1", true), ("0", false)] {
+        shared_app("", " option get-values\n option max-reqs 10").run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let (mut first, mut second) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+            first.send(get("/a")).await;
+            let mut server = s1.accept().await;
+            server.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
+            assert_eq!(next_request(&mut server).await.1, "/a");
+            let values = format!("\x0d\x01FCGI_MAX_REQS2\x0f\x01FCGI_MPXS_CONNS{says}");
+            server.send(record_of(0, 10, values.as_bytes())).await;
+            sleep(10).await;
+            second.send(get("/b")).await;
+            if shared {
+                assert_eq!(next_request(&mut server).await, (2, "/b".to_owned()));
+                server.send(answered_to(2, &format!("{NAMED}bb"))).await;
+                expect_answer(&mut second, "bb").await;
+                assert_eq!(s1.accepted(), 1);
+            } else {
+                let mut other = s1.accept().await;
+                other.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
+                assert_eq!(next_request(&mut other).await, (1, "/b".to_owned()));
+                other.send(answered_to(1, &format!("{NAMED}bb"))).await;
+                expect_answer(&mut second, "bb").await;
+            }
+            server.send(answered_to(1, &format!("{NAMED}aa"))).await;
+            expect_answer(&mut first, "aa").await;
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_others_up_for_a_second() {
+    shared_app("timeout client 1m\ntimeout server 1m", " option max-reqs 10").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let (mut slow, mut other) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        slow.send(get("/slow")).await;
+        let mut server = s1.accept().await;
+        assert_eq!(next_request(&mut server).await.0, 1);
+        other.send(get("/other")).await;
+        assert_eq!(next_request(&mut server).await.0, 2);
+        server.send(record_of(1, 6, b"Date: d\r\n\r\n")).await;
+        let flood = record_of(1, 6, &[b'x'; 60_000]);
+        let flooding = async {
+            // More than sockets and buffers hold.
+            for _ in 0..200 {
+                server.send(&flood).await;
+            }
+            server.send(answered_to(2, &format!("{NAMED}ok"))).await;
+            // What the other one is told of: it is cut off.
+            server.expect(record_of(1, 2, b"")).await;
+            server.send(record_of(1, 3, &[0; 8])).await;
+        };
+        let ((), ()) = testkit::both(flooding, expect_answer(&mut other, "ok")).await;
+        // The connection serves others.
+        other.send(get("/next")).await;
+        let (number, _) = next_request(&mut server).await;
+        server.send(answered_to(number, &format!("{NAMED}no"))).await;
+        expect_answer(&mut other, "no").await;
+        slow.receive_rest().await;
+        assert_eq!(s1.accepted(), 1);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_request_that_is_given_up_keeps_its_number_until_the_application_confirms() {
+    shared_app("", " option max-reqs 3").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let (mut first, mut second) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        first.send(get("/a")).await;
+        let mut server = s1.accept().await;
+        assert_eq!(next_request(&mut server).await.0, 1);
+        second.send(get("/b")).await;
+        assert_eq!(next_request(&mut server).await.0, 2);
+        server.send(record_of(1, 6, b"Date: d\r\n\r\nbegun")).await;
+        first.receive_head().await.unwrap();
+        first.close();
+        server.expect(record_of(1, 2, b"")).await;
+        let mut third = Peer::connect(WEIR).await;
+        third.send(get("/c")).await;
+        assert_eq!(next_request(&mut server).await, (3, "/c".to_owned()));
+        // Output that was under way is for nobody.
+        server.send([record_of(1, 6, b"late"), record_of(1, 3, &[0; 8])].concat()).await;
+        server.send([answered_to(3, &format!("{NAMED}cc")), answered_to(2, &format!("{NAMED}bb"))].concat()).await;
+        expect_answer(&mut third, "cc").await;
+        expect_answer(&mut second, "bb").await;
+        third.send(get("/d")).await;
+        assert_eq!(next_request(&mut server).await, (1, "/d".to_owned()));
+        // Output of a request that is not under way ends the connection; nothing of this one's answer has come.
+        server.send(record_of(2, 6, b"stray")).await;
+        let mut again = s1.accept().await;
+        server.expect_end().await;
+        assert_eq!(next_request(&mut again).await, (1, "/d".to_owned()));
+        again.send(answered_to(1, &format!("{NAMED}dd"))).await;
+        expect_answer(&mut third, "dd").await;
         world.forget_log();
     });
 }

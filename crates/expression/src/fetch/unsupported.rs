@@ -6,7 +6,6 @@
 pub const NAMES: &[&str] = &[
     "51d.all",
     "da-csv-fetch",
-    "fcgi.docroot", "fcgi.index",
     "internal.htx.data", "internal.htx.free", "internal.htx.free_data", "internal.htx.has_eom",
     "internal.htx.nbblks", "internal.htx.size", "internal.htx.used", "internal.htx_blk.data",
     "internal.htx_blk.hdrname", "internal.htx_blk.hdrval", "internal.htx_blk.size", "internal.htx_blk.start_line",
@@ -27,7 +26,6 @@ pub fn reason(name: &str) -> Option<&'static str> {
             "is not supported by Weir, which contains no vendor's library for the detection of devices; a map of User-Agent or \
              Sec-CH-UA fields, or a converter in Lua, can classify devices",
         ),
-        "fcgi.docroot" | "fcgi.index" => Some("is not supported yet by Weir: it belongs to FastCGI applications"),
         "ssl_fc_unique_id" | "ssl_bc_unique_id" => Some(
             "is not supported by Weir: the Finished message that it consists of stays inside of the handshake (RFC 5929); \
              RFC 9266 has replaced it",

@@ -102,6 +102,8 @@ impl Compiler<'_> {
             rules,
             keep_conn: app.keep_conn,
             get_values: app.get_values,
+            shares_connections: app.shares_connections,
+            max_requests: app.max_requests as usize,
             logs_errors: app.logs_globally || !app.logs.is_empty(),
         }
     }

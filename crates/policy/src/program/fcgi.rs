@@ -25,6 +25,10 @@ pub struct FcgiApp {
     pub keep_conn: bool,
     /// `option get-values`.
     pub get_values: bool,
+    /// `option mpxs-conns`: a connection carries several requests at a time, where the application permits it.
+    pub shares_connections: bool,
+    /// `option max-reqs`: so many of them, unless the application says another number.
+    pub max_requests: usize,
     /// `log-stderr` is written.
     pub logs_errors: bool,
 }

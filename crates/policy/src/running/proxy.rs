@@ -1,7 +1,7 @@
 //! Fetches of a frontend or a backend: its name, its timeouts, its load (section 7.3.2). Must never change a count.
 
 use super::current::configured;
-use crate::program::{Backend, Lent, Proxy, Timeouts};
+use crate::program::{Backend, FcgiApp, Lent, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Checking, Kind, Signature};
@@ -39,6 +39,16 @@ pub const TABLE: &[Fetch] = &[
         timeout(configured(context), |timeouts| timeouts.tunnel)
     }),
     of_backend("connslots", "Connections and waiters that a backend could still take; -1: no limit.", connslots),
+    plain(
+        "fcgi.docroot",
+        Type::Str,
+        Places::REQUEST,
+        "The docroot of the backend's FastCGI application.",
+        |context, _| Some(Value::Str(&application(context)?.docroot)),
+    ),
+    plain("fcgi.index", Type::Str, Places::REQUEST, "The index of the backend's FastCGI application.", |context, _| {
+        Some(Value::Str(application(context)?.script.as_deref()?))
+    }),
     of_front("fe_client_timeout", "The frontend's timeout client, milliseconds.", |context, _| {
         timeout(context.frontend(), |timeouts| timeouts.client)
     }),
@@ -192,6 +202,11 @@ fn fe_sess_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<V
 fn fe_req_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let index = arguments.proxy(0).or(context.frontend)?;
     rate(context, |worker| worker.proxies.get(index).map(|proxy| &proxy.front.request_rate))
+}
+
+/// The FastCGI application of the backend.
+fn application<'a>(context: &Context<'a>) -> Option<&'a FcgiApp> {
+    context.backend()?.backend.as_ref()?.fcgi.as_deref()
 }
 
 fn fe_conn<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

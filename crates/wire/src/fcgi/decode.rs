@@ -37,6 +37,14 @@ pub enum Piece<'d> {
     },
     /// The request has ended.
     Ended(ProtocolStatus),
+    /// Bytes of what the application says of its limits (`FCGI_GET_VALUES_RESULT`), the last ones where `whole`. Only for
+    /// decoders of several requests.
+    Values {
+        /// The bytes.
+        data: &'d [u8],
+        /// Their record ends with them.
+        whole: bool,
+    },
 }
 
 /// A decoder of the records of one connection.
@@ -51,9 +59,26 @@ pub struct Decoder {
     padding: u8,
     end: [u8; END],
     ended: usize,
+    /// The records of every request count, and what is said of the connection.
+    takes_all: bool,
 }
 
 impl Decoder {
+    /// A decoder for a connection that carries several requests: [`Decoder::request`] says whose a piece is.
+    pub fn for_several() -> Self {
+        Self { takes_all: true, ..Self::default() }
+    }
+
+    /// The request that the last record belongs to; 0: it is about the connection.
+    pub fn request(&self) -> u16 {
+        u16::from_be_bytes([self.header[2], self.header[3]])
+    }
+
+    /// The request whose output comes next: its record has begun, and there is more of it.
+    pub fn output_of(&self) -> Option<u16> {
+        (self.known == HEADER && self.content > 0 && self.header[1] == kind::STDOUT).then(|| self.request())
+    }
+
     /// Whether a record has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.known > 0
@@ -130,7 +155,10 @@ impl Decoder {
 
     /// Records of other requests, and those about the connection, say nothing.
     fn is_ours(&self) -> bool {
-        u16::from_be_bytes([self.header[2], self.header[3]]) == REQUEST
+        match self.request() {
+            0 => self.takes_all && self.header[1] == kind::GET_VALUES_RESULT,
+            number => self.takes_all || number == REQUEST,
+        }
     }
 
     fn piece<'d>(&mut self, data: &'d [u8]) -> Option<Piece<'d>> {
@@ -139,6 +167,7 @@ impl Decoder {
             _ if !self.is_ours() => None,
             kind::STDOUT => Some(Piece::Output(data)),
             kind::STDERR => Some(Piece::Error { data, whole }),
+            kind::GET_VALUES_RESULT => Some(Piece::Values { data, whole }),
             kind::END_REQUEST => {
                 let take = data.len().min(END - self.ended);
                 self.end[self.ended..self.ended + take].copy_from_slice(&data[..take]);
@@ -186,6 +215,7 @@ mod tests {
                     }
                     Some(Piece::OutputEnded) => text += "out ",
                     Some(Piece::Ended(status)) => text += &format!("{status:?} "),
+                    Some(Piece::Values { .. }) => text += "values ",
                 }
             }
         }
@@ -217,6 +247,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_several_requests_each_record_says_whose_it_is() {
+        let bytes = b"\x01\x0a\0\0\0\x03\x01\0abc.\x01\x06\x01\x02\0\x02\0\0hi\x01\x07\0\x03\0\x01\0\0e\x01\x03\x01\x02\0\x08\0\0\0\0\0\0\0\0\0\0";
+        let mut decoder = Decoder::for_several();
+        let (mut rest, mut found) = (&bytes[..], Vec::new());
+        while !rest.is_empty() {
+            let room = decoder.output_of().map_or(0, |_| 10);
+            let (used, piece) = decoder.next(rest, room).unwrap();
+            rest = &rest[used..];
+            found.extend(piece.map(|piece| (decoder.request(), format!("{piece:?}"))));
+        }
+        let expected = [
+            (0, r"Values { data: [97, 98, 99], whole: true }"),
+            (0x102, "Output([104, 105])"),
+            (3, "Error { data: [101], whole: true }"),
+            (0x102, "Ended(Complete)"),
+        ];
+        assert_eq!(found, expected.map(|(request, text)| (request, text.to_owned())));
     }
 
     #[test]

@@ -15,7 +15,7 @@ const KEEP_CONN: u8 = 1;
 const VALUES: [&[u8]; 2] = [b"FCGI_MAX_REQS", b"FCGI_MPXS_CONNS"];
 
 /// Writes what begins a request: `FCGI_BEGIN_REQUEST`, one record of parameters, the end of these, and the end of the body
-/// where there is none. Parameters without a value are left out.
+/// where there is none.
 ///
 /// # Errors
 /// It does not fit, into `out` or into one record.
@@ -31,7 +31,7 @@ pub fn encode_request<'p>(
     push(out, &[high, low, flags, 0, 0, 0, 0, 0])?;
     let at = out.len();
     push(out, &header(kind::PARAMS, REQUEST, 0))?;
-    for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_empty()) {
+    for (name, value) in parameters {
         for length in [name.len(), value.len()] {
             let (bytes, used) = length_of(length)?;
             push(out, &bytes[..used])?;
@@ -44,7 +44,7 @@ pub fn encode_request<'p>(
     let begun = out.data_mut().get_mut(at..at + HEADER).ok_or(Overflow)?;
     begun.copy_from_slice(&header(kind::PARAMS, REQUEST, length));
     push(out, &header(kind::PARAMS, REQUEST, 0))?;
-    if has_body { Ok(()) } else { push(out, &end_of_body()) }
+    if has_body { Ok(()) } else { push(out, &end_of_body(REQUEST)) }
 }
 
 /// The length of a name or a value: one byte up to 127, else four with the highest bit set.
@@ -54,6 +54,24 @@ fn length_of(length: usize) -> Result<([u8; 4], usize), Overflow> {
         _ if length <= MAX_CONTENT => Ok(((length as u32 | 1 << 31).to_be_bytes(), 4)),
         _ => Err(Overflow),
     }
+}
+
+/// The lengths of a name and of its value that `data` begins with, and the bytes that they take. `None`: they are not whole.
+pub(super) fn lengths_of(data: &[u8]) -> Option<(usize, usize, usize)> {
+    let mut used = 0;
+    let mut length = || match *data.get(used)? {
+        short @ 0..=127 => {
+            used += 1;
+            Some(usize::from(short))
+        }
+        _ => {
+            let bytes: [u8; 4] = data.get(used..used + 4)?.try_into().ok()?;
+            used += 4;
+            Some((u32::from_be_bytes(bytes) & 0x7fff_ffff) as usize)
+        }
+    };
+    let (name, value) = (length()?, length()?);
+    Some((name, value, used))
 }
 
 fn push(out: &mut Buffer, bytes: &[u8]) -> Result<(), Overflow> {
@@ -68,22 +86,37 @@ pub fn keeps_connection(request: &[u8]) -> bool {
 /// Whether what [`encode_request`] wrote ends the body.
 pub fn ends_body(request: &[u8]) -> bool {
     // The last record is empty: its header is the end.
-    request.ends_with(&end_of_body())
+    request.ends_with(&end_of_body(REQUEST))
 }
 
-/// The header of a record with so many bytes of a body, which are more than none.
-pub fn body_record(length: u16) -> [u8; HEADER] {
-    header(kind::STDIN, REQUEST, length)
+/// Gives what [`encode_request`] wrote another number, and asks the application to keep the connection: others are served on it
+/// too.
+pub fn share_request(request: &mut [u8], number: u16) {
+    let mut at = 0;
+    while let Some(header) = request.get_mut(at..at + HEADER) {
+        header[2..4].copy_from_slice(&number.to_be_bytes());
+        let begins = header[1] == kind::BEGIN_REQUEST;
+        let length = usize::from(u16::from_be_bytes([header[4], header[5]])) + usize::from(header[6]);
+        if let Some(flags) = request.get_mut(at + HEADER + 2).filter(|_| begins) {
+            *flags |= KEEP_CONN;
+        }
+        at += HEADER + length;
+    }
 }
 
-/// The end of a body.
-pub fn end_of_body() -> [u8; HEADER] {
-    header(kind::STDIN, REQUEST, 0)
+/// The header of a record with so many bytes of the body of a request, which are more than none.
+pub fn body_record(request: u16, length: u16) -> [u8; HEADER] {
+    header(kind::STDIN, request, length)
+}
+
+/// The end of the body of a request.
+pub fn end_of_body(request: u16) -> [u8; HEADER] {
+    header(kind::STDIN, request, 0)
 }
 
 /// `FCGI_ABORT_REQUEST`.
-pub fn abort_request() -> [u8; HEADER] {
-    header(kind::ABORT_REQUEST, REQUEST, 0)
+pub fn abort_request(request: u16) -> [u8; HEADER] {
+    header(kind::ABORT_REQUEST, request, 0)
 }
 
 /// `FCGI_GET_VALUES`: how many requests at a time an application takes, and whether on one connection.
@@ -113,11 +146,11 @@ mod tests {
         let begin = b"\x01\x01\0\x01\0\x08\0\0\0\x01\x01\0\0\0\0\0";
         let expected = [
             &begin[..],
-            b"\x01\x04\0\x01\0\x07\0\0\x01\x04ABCDE",
+            b"\x01\x04\0\x01\0\x0a\0\0\x01\x04ABCDE\x01\0F",
             b"\x01\x04\0\x01\0\0\0\0",
             b"\x01\x05\0\x01\0\0\0\0",
         ];
-        let found = request(true, false, &[("A", "BCDE"), ("EMPTY", "")]).unwrap();
+        let found = request(true, false, &[("A", "BCDE"), ("F", "")]).unwrap();
         assert_eq!(found, expected.concat());
         assert!(keeps_connection(&found) && ends_body(&found));
         let found = request(false, true, &[]).unwrap();
@@ -141,9 +174,25 @@ mod tests {
     }
 
     #[test]
+    fn a_request_gets_another_number_in_every_record() {
+        let mut found = request(false, false, &[("A", "BCDE")]).unwrap();
+        share_request(&mut found, 0x102);
+        let expected = [
+            &b"\x01\x01\x01\x02\0\x08\0\0\0\x01\x01\0\0\0\0\0"[..],
+            b"\x01\x04\x01\x02\0\x07\0\0\x01\x04ABCDE",
+            b"\x01\x04\x01\x02\0\0\0\0",
+            b"\x01\x05\x01\x02\0\0\0\0",
+        ];
+        assert_eq!(found, expected.concat());
+        // What is no request is left alone, whatever it announces.
+        share_request(&mut [1, 1, 0, 1, 0xff, 0xff, 0xff, 0], 2);
+        share_request(&mut [], 2);
+    }
+
+    #[test]
     fn other_records() {
         assert_eq!(get_values(), *b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS");
-        assert_eq!(abort_request(), *b"\x01\x02\0\x01\0\0\0\0");
-        assert_eq!(body_record(258), *b"\x01\x05\0\x01\x01\x02\0\0");
+        assert_eq!(abort_request(1), *b"\x01\x02\0\x01\0\0\0\0");
+        assert_eq!(body_record(1, 258), *b"\x01\x05\0\x01\x01\x02\0\0");
     }
 }

@@ -5,10 +5,14 @@
 mod answer;
 mod decode;
 mod encode;
+mod values;
 
 pub use answer::{PREFIX, settle};
 pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
-pub use encode::{abort_request, body_record, encode_request, end_of_body, ends_body, get_values, keeps_connection};
+pub use encode::{
+    abort_request, body_record, encode_request, end_of_body, ends_body, get_values, keeps_connection, share_request,
+};
+pub use values::Values;
 
 /// The version of every record (`FCGI_VERSION_1`).
 pub const VERSION: u8 = 1;

@@ -1,6 +1,6 @@
 //! A FastCGI application (section 10.1). Must never look at a proxy.
 
-use super::{SectionContext, SectionKeyword, not_yet, supported, tuning};
+use super::{SectionContext, SectionKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Word};
 use crate::keyword::negation::Negation;
@@ -16,8 +16,8 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("log-stderr", "{ global | <target> ... }", "Where the application's standard error goes.", log_stderr),
     supported("option get-values", "", "Asks the application for its limits.", option),
     supported("option keep-conn", "", "Keeps connections to the application.", option),
-    tuning("option max-reqs", "<number>", "Requests at once on a connection."),
-    not_yet("option mpxs-conns", "", "Several requests at once on a connection."),
+    supported("option max-reqs", "<number>", "Requests at once on a connection.", max_requests),
+    supported("option mpxs-conns", "", "Several requests at once on a connection.", option),
     supported(
         "pass-header",
         "<name> [{ if | unless } <condition>]",
@@ -57,6 +57,8 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         logs: Vec::new(),
         keep_conn: true,
         get_values: false,
+        shares_connections: false,
+        max_requests: 1,
     });
     true
 }
@@ -165,6 +167,30 @@ fn option(context: &mut SectionContext<'_>, line: &Line) {
     let Some(app) = app(context) else { return };
     match name {
         "keep-conn" => app.keep_conn = negation != Negation::No,
+        "mpxs-conns" => app.shares_connections = negation == Negation::None,
         _ => app.get_values = negation == Negation::None,
+    }
+}
+
+/// Reads `option max-reqs`.
+fn max_requests(context: &mut SectionContext<'_>, line: &Line) {
+    if context.negation != Negation::None {
+        context.report.alert(line.span(1), "negation/default is not supported for option 'max-reqs'.");
+        return;
+    }
+    let Some(word) = line.words.get(2) else {
+        context.report.alert(line.span(2), "option 'max-reqs' expects an integer argument.");
+        return;
+    };
+    if context.report.too_many(line, 3, "option max-reqs") {
+        return;
+    }
+    let number = word.text.parse().ok().filter(|number| *number > 0);
+    let Some(number) = number else {
+        context.report.alert(word.span, "option 'max-reqs' expects a strictly positive integer argument.");
+        return;
+    };
+    if let Some(app) = app(context) {
+        app.max_requests = number;
     }
 }

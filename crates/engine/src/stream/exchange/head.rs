@@ -208,7 +208,7 @@ impl Exchange<'_> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
         let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
-        if found == Found::Final && matches!(self.upstream, Upstream::Fcgi(_)) {
+        if found == Found::Final && self.upstream.is_application() {
             fcgi::date(&mut state.response);
         }
         let kills = self.note_link(state, 0);
