@@ -128,13 +128,20 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// What the TLS handshake of the request's own connection has found, once that is over.
+    /// What the TLS handshake of the request's connection has found, once that is over.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {
             Self::H1(transport) => transport.handshake_info(),
             Self::Fcgi(connection) => connection.transport().handshake_info(),
-            Self::H2(_) | Self::FcgiShare(_) | Self::Service(_) => None,
+            Self::H2(request) => request.about().tls.get(),
+            Self::FcgiShare(request) => request.about().tls.get(),
+            Self::Service(_) => None,
         }
+    }
+
+    /// Whether the connection carries several requests.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::H2(_) | Self::FcgiShare(_))
     }
 
     /// The request asks for another protocol; a stream has no room for a body beside that: `is_possible`.

@@ -8,7 +8,6 @@ use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::downstream::Downstream;
 use conn::exchange::RequestBody;
-use conn::fcgi;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Reservation;
@@ -17,7 +16,7 @@ use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, FcgiApp, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
+use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
@@ -244,8 +243,8 @@ impl Request<'_> {
                 let link = sharing::open(self.session, (self.proxy.index, server), protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
-            _ => match shared_app(backend, server).filter(|_| !link.private) {
-                None => Attempt::Connected(speak_fcgi(backend, server, link, true)),
+            _ => match sharing::shared_app(backend, server).filter(|_| !link.private) {
+                None => Attempt::Connected(sharing::speak_fcgi(backend, server, link, true)),
                 Some(app) => sharing::open_fcgi(self.session, (self.proxy.index, server), app, link)
                     .map_or(Attempt::Unable, Attempt::Connected),
             },
@@ -466,7 +465,7 @@ impl Request<'_> {
         let worker = &self.session.worker;
         let may_be_early: &dyn Fn() -> bool = &|| self.may_be_early(server);
         let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_be_early), wanted);
-        link.map(|link| speak_fcgi(backend, server, link, false))
+        link.map(|link| sharing::speak_fcgi(backend, server, link, false))
     }
 
     pub(super) fn make_room(&self, server: &Server) -> Result<Option<Reservation>, ()> {
@@ -554,24 +553,6 @@ pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Resu
     let now = worker.process.live.proxies[proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
     let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
     pool.reserve(server.serial, most as usize).map(Some).ok_or(())
-}
-
-/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`).
-fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
-    let app = backend.fcgi.as_deref().filter(|app| app.shares_connections && app.keep_conn)?;
-    let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
-    (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
-}
-
-/// Has a connection speak FastCGI where its server does.
-fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -> Link {
-    match &backend.fcgi {
-        Some(app) if server.connecting.protocol == Some(MuxProtocol::Fcgi) => {
-            let options = fcgi::Options { asks_values: app.get_values, keeps_errors: app.logs_errors };
-            Link { carrier: link.carrier.into_fcgi(options, fresh), ..link }
-        }
-        _ => link,
-    }
 }
 
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose

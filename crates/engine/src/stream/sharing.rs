@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use config::spec::HttpReuse;
 use conn::carrier::SharedUse;
 use conn::fcgi;
 use conn::glitches::GlitchLimits;
@@ -13,7 +14,7 @@ use conn::h2::{Counts, Ping, Terms};
 use conn::link::Link;
 use conn::several::{Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
-use policy::program::{FcgiApp, Global, MuxProtocol, Server};
+use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 
 use crate::session::Session;
 use crate::stream::metrics::{self, Handshake, Http2Connection};
@@ -83,6 +84,24 @@ pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &Fcg
     let carrying = (Rc::clone(worker), (proxy, server.serial));
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (None, false)));
     Some(link)
+}
+
+/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`).
+pub fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
+    let app = backend.fcgi.as_deref().filter(|app| app.shares_connections && app.keep_conn)?;
+    let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
+    (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
+}
+
+/// Has a connection speak FastCGI where its server does.
+pub fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -> Link {
+    match &backend.fcgi {
+        Some(app) if server.connecting.protocol == Some(MuxProtocol::Fcgi) => {
+            let options = fcgi::Options { asks_values: app.get_values, keeps_errors: app.logs_errors };
+            Link { carrier: link.carrier.into_fcgi(options, fresh), ..link }
+        }
+        _ => link,
+    }
 }
 
 /// What is known of a connection of several requests.

@@ -127,9 +127,9 @@ impl Exchange<'_> {
         if state.attempts.early != EarlyRequest::Sent || state.attempts.server_tls.is_some() {
             return;
         }
-        if let Some(shared) = self.upstream.shared() {
+        if self.upstream.is_shared() {
             // Counted by the connection.
-            state.attempts.server_tls = shared.handshake_info().cloned();
+            state.attempts.server_tls = self.upstream.handshake_info().cloned();
             return;
         }
         let found = self.upstream.handshake_info();
