@@ -2,8 +2,10 @@
 //! whether it is believed, and how that went. Must never staple an answer that the certificate's issuer has not signed.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use base::moment::WallTime;
@@ -26,6 +28,11 @@ const LONGEST_PATH: usize = 255;
 const LOOK: Duration = Duration::from_secs(60);
 /// Where there is no answer at hand, a failed update is followed by another one after twice that, four times that, and so on.
 const REPLAY: Duration = Duration::from_secs(60);
+
+/// Updates that are under way at a time.
+const MOST: usize = 8;
+/// Those of them that ask one responder: one that does not answer is not to hold up the others.
+const MOST_OF_ONE: usize = 2;
 
 /// Begins to keep answers fresh, on the first worker alone.
 pub fn start(worker: &Rc<Worker>) {
@@ -58,36 +65,71 @@ pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     all
 }
 
+/// An update that is under way.
+struct Update {
+    id: CertId,
+    certificate: Arc<Certificate>,
+    task: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Update {
+    fn begin(worker: &Rc<Worker>, id: CertId, certificate: &Arc<Certificate>) -> Self {
+        let (worker, own) = (Rc::clone(worker), Arc::clone(certificate));
+        let task = Box::pin(async move { drop(update(&worker, &own).await) });
+        Self { id, certificate: Arc::clone(certificate), task }
+    }
+}
+
 async fn keep(worker: Rc<Worker>) {
+    let mut under_way: Vec<Update> = Vec::new();
     loop {
-        let (generation, now) = (worker.generation(), rt::wall());
-        let updates = generation.program.ocsp.clone();
-        let kept = kept(&generation.program);
-        drop(generation);
-        worker.process.upkeep.ocsp.lock().retain(|id, _| kept.contains_key(id));
-        let mut next = LOOK;
-        for (id, certificate) in kept {
-            let due = {
-                let mut records = worker.process.upkeep.ocsp.lock();
-                let record = records.entry(id).or_insert_with(|| {
-                    // One that was loaded is not asked for at once.
-                    let first = certificate.ocsp().map(|answer| after(&updates, &answer, now));
-                    Record { path: certificate.name.clone(), next: Some(first.unwrap_or(now)), ..Record::default() }
-                });
-                record.next
-            };
-            let left = due.map_or(Duration::ZERO, |due| until(due, now));
-            if left.is_zero() {
-                let _ = update(&worker, &certificate).await;
-            } else {
-                next = next.min(left);
-            }
-        }
-        rt::sleep(next).await;
+        let next = begin_due(&worker, &mut under_way);
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(rt::now() + next));
+        std::future::poll_fn(|cx| {
+            let before = under_way.len();
+            under_way.retain_mut(|own| own.task.as_mut().poll(cx).is_pending());
+            if under_way.len() < before { Poll::Ready(()) } else { timer.poll_expired(cx) }
+        })
+        .await;
         if worker.process.is_stopping() {
             return;
         }
     }
+}
+
+/// Begins the updates that are due, those that have waited longest first, as far as there is room for them. Returns when to
+/// look again at the latest; what waits for room is looked at when an update ends.
+fn begin_due(worker: &Rc<Worker>, under_way: &mut Vec<Update>) -> Duration {
+    let (generation, now) = (worker.generation(), rt::wall());
+    let updates = generation.program.ocsp.clone();
+    let kept = kept(&generation.program);
+    drop(generation);
+    let mut next = LOOK;
+    let mut due = Vec::new();
+    {
+        let mut records = worker.process.upkeep.ocsp.lock();
+        records.retain(|id, _| kept.contains_key(id));
+        for (id, certificate) in kept {
+            let record = records.entry(id.clone()).or_insert_with(|| {
+                // One that was loaded is not asked for at once.
+                let first = certificate.ocsp().map(|answer| after(&updates, &answer, now));
+                Record { path: certificate.name.clone(), next: Some(first.unwrap_or(now)), ..Record::default() }
+            });
+            match record.next.map_or(Duration::ZERO, |due| until(due, now)) {
+                Duration::ZERO => due.push((record.next.map_or(0, |next| next.seconds), id, certificate)),
+                left => next = next.min(left),
+            }
+        }
+    }
+    due.sort_by_key(|(since, ..)| *since);
+    for (_, id, certificate) in due {
+        let of_one = under_way.iter().filter(|own| own.certificate.responder() == certificate.responder()).count();
+        if under_way.len() < MOST && of_one < MOST_OF_ONE && under_way.iter().all(|own| own.id != id) {
+            under_way.push(Update::begin(worker, id, &certificate));
+        }
+    }
+    next
 }
 
 fn until(due: WallTime, now: WallTime) -> Duration {

@@ -9,6 +9,7 @@ mod addresses;
 mod api;
 mod messages;
 mod mirroring;
+mod ocsp;
 mod world;
 
 mod accepting;

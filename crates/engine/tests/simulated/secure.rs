@@ -1,14 +1,15 @@
 //! Peers that speak TLS, and the files that configurations of tests name: `a.pem` is the certificate of `a.example` and
 //! its key, `ca.pem` whoever signed it, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` signed by nobody who
-//! is known; `none.crl` revokes nothing, `client.crl` that client's; `certs.list` names `a.pem`, `ticket.keys` has keys of tickets.
+//! is known; `none.crl` revokes nothing, `client.crl` that client's; `o0.pem` to `o13.pem` have OCSP responders; `certs.list`
+//! names `a.pem`, `ticket.keys` has keys of tickets.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use base::buffer::Buffer;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa, KeyIdMethod, KeyPair,
-    KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, CustomExtension, IsCa,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 use rustls::pki_types::ServerName;
 use testkit::Peer;
@@ -28,6 +29,8 @@ struct Files {
     address: String,
     revoking_none: String,
     revoking_client: String,
+    /// With OCSP responders: four with the same one, then each with its own.
+    with_responders: Vec<String>,
 }
 
 fn files() -> &'static Files {
@@ -60,6 +63,19 @@ fn files() -> &'static Files {
             };
             params.signed_by(&authority).unwrap().pem().unwrap()
         };
+        let with_responder = |number: u8| {
+            let mut params = CertificateParams::new(vec![format!("o{number}.example")]).unwrap();
+            params.serial_number = Some(SerialNumber::from(100 + u64::from(number)));
+            let uri = format!("http://10.0.1.7:{}/", 8000 + u16::from(number).saturating_sub(3));
+            // Authority Information Access (RFC 5280, section 4.2.2.1): id-ad-ocsp, and a URI.
+            let length = u8::try_from(uri.len()).unwrap();
+            let method = [6, 8, 43, 6, 1, 5, 5, 7, 48, 1, 0x86, length];
+            let content = [&[0x30, length + 14, 0x30, length + 12], &method[..], uri.as_bytes()].concat();
+            let access = CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], content);
+            params.custom_extensions.push(access);
+            let key = KeyPair::generate().unwrap();
+            params.signed_by(&key, &authority).unwrap().pem() + &authority.pem() + &key.serialize_pem()
+        };
         let key = KeyPair::generate().unwrap();
         let other = CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap();
         Files {
@@ -69,6 +85,7 @@ fn files() -> &'static Files {
             revoking_client: list(&[2]),
             address: signed("10.0.0.1", 3),
             other: other.pem() + &key.serialize_pem(),
+            with_responders: (0..14).map(with_responder).collect(),
             authority: authority.pem(),
         }
     })
@@ -86,7 +103,10 @@ pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "client.crl" => &files().revoking_client,
         "certs.list" => &"# names\na.pem [alpn http/1.1] a.example\n".to_owned(),
         "ticket.keys" => &TICKET_KEYS.map(|key| key.repeat(16) + "\n").concat(),
-        _ => return Err(io::ErrorKind::NotFound.into()),
+        _ => {
+            let number = name.strip_prefix('o').and_then(|name| name.strip_suffix(".pem")?.parse::<usize>().ok());
+            number.and_then(|number| files().with_responders.get(number)).ok_or(io::ErrorKind::NotFound)?
+        }
     };
     Ok(text.clone().into_bytes())
 }
