@@ -54,7 +54,7 @@ impl AddressRules {
     /// `bind` of a proxy.
     pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, ..Self::BIND };
     /// `server` of a proxy.
-    pub const PROXY_SERVER: Self = Self { multipath: true, ..Self::SERVER };
+    pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, ..Self::SERVER };
     /// `server`.
     pub const SERVER: Self = Self {
         port_required: false,

@@ -49,6 +49,23 @@ impl<'a> Connection<'a> {
         Some(Self::H2(h2::Connection::reversed(server, terms)))
     }
 
+    /// Ready with whether a connection begins with the preface of such a protocol.
+    pub fn poll_preface(client: &mut Downstream, cx: &mut Context<'_>) -> Poll<bool> {
+        let Downstream::H1(server) = client else { return Poll::Ready(false) };
+        loop {
+            let received = server.received();
+            let length = received.len().min(wire::h2::PREFACE.len());
+            if received[..length] != wire::h2::PREFACE[..length] || length == wire::h2::PREFACE.len() {
+                return Poll::Ready(length == wire::h2::PREFACE.len() && received.starts_with(wire::h2::PREFACE));
+            }
+            crate::flow::expand(&mut server.input);
+            match std::task::ready!(server.transport.poll_read(cx, &mut server.input)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(false),
+            }
+        }
+    }
+
     /// Moves what can be moved in both directions. Ready with a stream that the client has opened, or with `None`: the
     /// connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
@@ -175,6 +192,17 @@ impl ServerConnection {
         (Self::Fcgi(Box::new(connection)), Requests::Fcgi(requests))
     }
 
+    /// Goes on with a client's connection whose input begins with the preface of such a protocol, as one to a server (reverse
+    /// HTTP). `None`: it begins otherwise.
+    pub fn reversed(client: Downstream, terms: h2::Terms) -> Option<(Self, Requests)> {
+        let Downstream::H1(server) = client else { return None };
+        if !server.received().starts_with(wire::h2::PREFACE) {
+            return None;
+        }
+        let (connection, requests) = h2::ServerConnection::reversed(server.transport, server.input, terms);
+        Some((Self::H2(Box::new(connection)), Requests::H2(requests)))
+    }
+
     /// Moves what can be moved in both directions. Ready when the connection has ended, also because nobody may use it any
     /// more.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -223,6 +251,14 @@ impl Requests {
     /// Whether it takes no requests any more.
     pub fn is_closing(&self) -> bool {
         on_server!(self, protocol => protocol.is_closing())
+    }
+
+    /// Whether the server has said what it takes.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::H2(requests) => requests.is_settled(),
+            Self::Fcgi(_) => true,
+        }
     }
 
     /// Requests that are under way.

@@ -19,6 +19,8 @@ struct Connection {
     /// Its place in the count of its server; given back with the connection.
     _place: Option<Reservation>,
     requests: Requests,
+    /// The server has opened it: nobody here could open another one in its place.
+    reversed: bool,
     /// No request is under way, and the server's count of idle connections has it.
     idle: bool,
     /// It was idle since the last purge.
@@ -34,9 +36,32 @@ impl Shared {
             pool_key: link.pool_key.take(),
             _place: link.place.take(),
             requests: requests.clone(),
+            reversed: false,
             idle: false,
             spare: false,
         });
+    }
+
+    /// Remembers a connection that the server has opened.
+    pub(crate) fn attach(
+        &self,
+        server: ServerId,
+        generation: u32,
+        pool_key: Option<Box<OwnedPoolKey>>,
+        requests: &Requests,
+    ) {
+        let (requests, place) = (requests.clone(), None);
+        let own = Connection {
+            server,
+            generation,
+            pool_key,
+            _place: place,
+            requests,
+            reversed: true,
+            idle: false,
+            spare: false,
+        };
+        self.0.borrow_mut().push(own);
     }
 
     /// A request's share of a connection that fits and has room. With `proven` only of one that was used before. One whose
@@ -94,6 +119,13 @@ impl Shared {
         }
     }
 
+    /// Those that their servers have opened take no more requests.
+    pub(crate) fn release(&self) {
+        for own in self.0.borrow().iter().filter(|own| own.reversed) {
+            own.requests.close();
+        }
+    }
+
     /// A connection has ended.
     pub(crate) fn remove(&self, pool: &Pool, requests: &Requests) {
         let mut connections = self.0.borrow_mut();
@@ -111,7 +143,7 @@ impl Shared {
         let generation = pool.generation(server);
         for own in self.0.borrow_mut().iter_mut().filter(|own| own.server == server) {
             let stale = own.generation != generation;
-            if stale || own.idle && std::mem::replace(&mut own.spare, true) {
+            if stale || own.idle && !own.reversed && std::mem::replace(&mut own.spare, true) {
                 own.requests.close();
                 closed += 1;
             }
@@ -122,9 +154,9 @@ impl Shared {
     /// Closes an idle connection, to that server or to any. False: there is none.
     pub(crate) fn evict(&self, server: Option<ServerId>) -> bool {
         let connections = self.0.borrow();
-        let mut idle = connections
-            .iter()
-            .filter(|own| own.idle && !own.requests.is_closing() && server.is_none_or(|server| own.server == server));
+        let mut idle = connections.iter().filter(|own| {
+            own.idle && !own.reversed && !own.requests.is_closing() && server.is_none_or(|server| own.server == server)
+        });
         let Some(own) = idle.next() else { return false };
         own.requests.close();
         true

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use rt::net::ParkedId;
 
 use crate::link::{Link, Pool, ServerId, Wanted};
-use crate::pool_key::PoolKey;
+use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::several::Requests;
 use crate::sharing::Shared;
 
@@ -57,6 +57,16 @@ impl WorkerLinks {
     /// Remembers a connection that `link` has opened, and that carries other requests beside its own.
     pub fn share(&self, server: ServerId, link: &mut Link, requests: &Requests) {
         self.shared.add(server, link, requests);
+    }
+
+    /// Remembers a connection that the server has opened; `pool_key` is what is particular about it.
+    pub fn attach(&self, pool: &Pool, server: ServerId, pool_key: Option<Box<OwnedPoolKey>>, requests: &Requests) {
+        self.shared.attach(server, pool.generation(server), pool_key, requests);
+    }
+
+    /// Connections that their servers have opened take no more requests, so that they can be opened elsewhere (a stop).
+    pub fn release(&self) {
+        self.shared.release();
     }
 
     /// The last request on such a connection has ended.

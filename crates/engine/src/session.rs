@@ -1,6 +1,8 @@
 //! One connection from a client, from its accept to its end. Owns what stays the same over all of its streams; an idle
 //! session holds no buffer. Must never look into a message.
 
+mod ends;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -29,20 +31,11 @@ use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
 use crate::stream;
+use crate::stream::attaching::Attached;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
 use crate::stream::task::StreamTask;
 use crate::worker::{SharedStreamState, Worker};
-
-/// What is known of the ends of a client's connection beside the client's address.
-#[derive(Clone, Copy, Default)]
-struct Ends {
-    /// Where it connected to, as rules of the session see it now; inside `None`: unknown. `None`: not asked yet.
-    destination: Option<Option<SocketAddr>>,
-    /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
-    /// `None`: the connection was not asked yet.
-    connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
-}
 
 /// Nanoseconds since the UNIX epoch, to the year 2554; 0 before the epoch.
 fn nanos_of(time: WallTime) -> u64 {
@@ -64,6 +57,8 @@ pub(crate) struct Rare {
     handshake: Cell<Option<Moment>>,
     /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
     reversed: OnceCell<Guard>,
+    /// The server that rules have given its connection to.
+    attached: Cell<Option<Attached>>,
     /// What its protocol has seen.
     pub(crate) protocol: Cell<ProtocolFacts>,
 }
@@ -87,7 +82,7 @@ pub struct Session {
     /// The same on the wall clock, as nanoseconds since the UNIX epoch.
     accept_nanos: u64,
     /// The address that the client connected to, asked for once, and what rules have replaced.
-    ends: Cell<Option<Box<Ends>>>,
+    ends: Cell<Option<Box<ends::Ends>>>,
     /// Why it has failed before anything was served.
     pub error: Cell<ConnectionError>,
     /// What few sessions have.
@@ -170,57 +165,6 @@ impl Session {
         self.client.get()
     }
 
-    /// A balancer in front has told who the client is and where it connected to: that counts from now on.
-    pub fn replace_addresses(&self, client: SocketAddr, destination: SocketAddr) {
-        let before = self.client.replace(Some(client));
-        self.change(|ends| {
-            ends.connection.get_or_insert((before, ends.destination));
-            ends.destination = Some(Some(destination));
-        });
-    }
-
-    fn ends(&self) -> Ends {
-        let ends = self.ends.take();
-        let known = ends.as_deref().copied().unwrap_or_default();
-        self.ends.set(ends);
-        known
-    }
-
-    fn change(&self, with: impl FnOnce(&mut Ends)) {
-        let mut ends = self.ends.take().unwrap_or_default();
-        with(&mut ends);
-        self.ends.set(Some(ends));
-    }
-
-    /// A rule of the session says who the client is, or where it connected to: that counts from now on. A rule of a stream
-    /// changes [`crate::handshake_info::HandshakeInfo::ends`] instead.
-    pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
-        self.change(|ends| ends.destination = destination.map(Some).or(ends.destination));
-        self.client.set(client.or(self.client()));
-    }
-
-    /// Rules of the session may change what its connection's ends are from here on.
-    fn keep_ends(&self) {
-        let ends = (self.client(), Some(self.destination()));
-        self.change(|known| {
-            known.connection.get_or_insert(ends);
-        });
-    }
-
-    /// The client, whatever a balancer in front and rules of the session have said.
-    pub fn original_client(&self) -> Option<SocketAddr> {
-        self.ends().connection.map_or(self.client(), |(client, _)| client)
-    }
-
-    /// Where it connected to, whatever a balancer in front and rules of the session have said.
-    pub fn original_destination(&self) -> Option<SocketAddr> {
-        match self.ends().connection {
-            Some((_, Some(destination))) => destination,
-            Some((_, None)) => self.socket_destination(),
-            None => self.destination(),
-        }
-    }
-
     /// The handshakes of the layers below are done.
     pub fn complete_handshake(&self, now: Moment) {
         self.rare.get_or_init(Box::default).handshake.set(Some(now));
@@ -251,33 +195,9 @@ impl Session {
         self.rare.get()?.proxy_header.get()
     }
 
-    /// The address that the client connected to. A system call the first time.
-    pub fn destination(&self) -> Option<SocketAddr> {
-        if let Some(known) = self.ends().destination {
-            return known;
-        }
-        let found = self.socket_destination();
-        self.change(|ends| ends.destination = Some(found));
-        found
-    }
-
-    /// The address that the socket of the client's connection is bound to, or that a packet filter redirected from.
-    fn socket_destination(&self) -> Option<SocketAddr> {
-        let address = self.socket.local_address().ok()?.inet()?;
-        // The packet filter alone knows where a redirected connection went. An IPv4 address in the form of IPv6 is looked
-        // up as IPv6 and not found: the kernel keeps the two apart.
-        let before = self.socket.original_destination(address.is_ipv6()).ok();
-        Some(before.and_then(|before| before.inet()).unwrap_or(address))
-    }
-
     /// The client's connection, for queries. It may be closed already.
     pub fn socket(&self) -> SocketQuery {
         self.socket
-    }
-
-    /// The address that the client connected to, if it was asked for before.
-    pub fn known_destination(&self) -> Option<SocketAddr> {
-        self.ends().destination.flatten()
     }
 
     /// What it tracks in stick tables.
@@ -325,6 +245,21 @@ impl Session {
     /// Whether its connection was opened from here (reverse HTTP).
     fn is_reversed(&self) -> bool {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
+    }
+
+    /// A rule gives its connection to a server.
+    pub(crate) fn attach(&self, attached: Attached) {
+        self.rare.get_or_init(Box::default).attached.set(Some(attached));
+    }
+
+    /// The server that rules have given its connection to.
+    fn take_attached(&self) -> Option<Attached> {
+        self.rare.get().and_then(|rare| rare.attached.take())
+    }
+
+    /// Its places in the process, the frontend and at the listening address, which go on with its connection.
+    pub(crate) fn take_slots(&self) -> Option<Entry> {
+        self.slots.take()
     }
 
     /// Ends a stream: its state is given back.
@@ -456,6 +391,8 @@ fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Fu
             let served = rt::boxed(stream::several::serve_reversed(&session, &mut client));
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             drop(client);
+        } else if let Some(attached) = session.take_attached() {
+            ended = rt::boxed(stream::attaching::serve(&session, client, attached)).await;
         } else if session.proxy().mode == Mode::Http {
             let served = stream::http::serve(&session, &mut client);
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);

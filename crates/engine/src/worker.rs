@@ -516,7 +516,8 @@ impl Worker {
         Some(task)
     }
 
-    /// A sender of log lines is connected: the end of the process waits for it as for a session.
+    /// A connection is there that is no session's, to a receiver of log lines or from a server (reverse HTTP): the end of the process
+    /// waits for it as for a session.
     pub(crate) fn enter_relay(&self) {
         self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }

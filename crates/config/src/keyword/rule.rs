@@ -85,7 +85,7 @@ pub(crate) const TABLE: &[Action] = &[
         "",
         "Lets the message pass; no further rule counts.",
     ),
-    action(
+    works(
         TCP_REQUEST_SESSION,
         "attach-srv",
         "<server> [name <expression>]",
@@ -522,10 +522,12 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     let rules = set_name(set);
     let place = context.holder.describe();
     let action = TABLE.iter().find(|action| action.extra & set != 0 && is(action, word));
-    if word == "normalize-uri" && action.is_some() && !context.around.experimental.permits() {
+    if matches!(word, "normalize-uri" | "attach-srv") && action.is_some() && !context.around.experimental.permits() {
         let why = "action is experimental, must be allowed via a global 'expose-experimental-directives'";
-        context.report.alert(line.span(at), format!("'{word}' {why}"));
-        return;
+        // HAProxy says the place of this one twice.
+        let here = format!("parsing [{}] : ", context.around.place(line.span(at)));
+        let head = if word == "attach-srv" { here.as_str() } else { "" };
+        return context.report.alert(line.span(at), format!("{head}'{word}' {why}"));
     }
     if evaluated(set, action) {
         if action.is_some_and(|action| action.name == "capture") && set & (HTTP_REQUEST | TCP_REQUEST_CONTENT) != 0 {

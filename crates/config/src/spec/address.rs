@@ -88,7 +88,8 @@ pub enum AddressSpec {
         /// Stream or datagram.
         kind: SocketKind,
     },
-    /// `rhttp@<backend>/<server>`: connections that are opened to that server and carry its requests.
+    /// `rhttp@<backend>/<server>`: connections that are opened to that server and carry its requests. Of a server: it is reached
+    /// over connections that it opens, whatever stands behind the prefix.
     Reverse {
         /// The server as written.
         server: String,

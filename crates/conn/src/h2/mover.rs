@@ -69,6 +69,11 @@ impl Mover {
         Self::begin(Role::Server, terms, true)
     }
 
+    /// On a connection that the peer has opened, and on which we ask (reverse HTTP).
+    pub(super) fn asking(terms: Terms) -> Self {
+        Self::begin(Role::Client, terms, false)
+    }
+
     fn begin(role: Role, terms: Terms, opens: bool) -> Self {
         let mut state = State::new(role, terms);
         let mut settings = Vec::new();

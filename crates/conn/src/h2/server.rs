@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use tls::HandshakeInfo;
-use wire::h2::ErrorCode;
+use wire::h2::{ErrorCode, PREFACE};
 
 use super::mover::Mover;
 use super::request::Request;
@@ -39,7 +39,17 @@ pub(super) struct Control {
 impl ServerConnection {
     /// Begins on a transport that stands.
     pub fn new(transport: Transport, terms: Terms) -> (Self, Requests) {
-        let mover = Mover::new(Role::Client, terms);
+        Self::over(transport, Buffer::empty(), Mover::new(Role::Client, terms))
+    }
+
+    /// Goes on with a connection that the server has opened: its input begins with the preface, which is the server's then
+    /// (reverse HTTP).
+    pub fn reversed(transport: Transport, mut input: Buffer, terms: Terms) -> (Self, Requests) {
+        input.consume(PREFACE.len());
+        Self::over(transport, input, Mover::asking(terms))
+    }
+
+    fn over(transport: Transport, input: Buffer, mover: Mover) -> (Self, Requests) {
         let control = Rc::new(Control {
             state: Rc::clone(&mover.state),
             about: About::of(&transport),
@@ -47,7 +57,7 @@ impl ServerConnection {
             early: Cell::new(!transport.is_whole()),
         });
         let requests = Requests(Rc::clone(&control));
-        (Self { transport, input: Buffer::empty(), mover, control }, requests)
+        (Self { transport, input, mover, control }, requests)
     }
 
     /// Moves frames both ways. Ready when the connection has ended.
@@ -115,6 +125,11 @@ impl Requests {
     /// Whether it takes no requests any more.
     pub fn is_closing(&self) -> bool {
         self.0.state.borrow().is_closing()
+    }
+
+    /// Whether the server has told its settings.
+    pub fn is_settled(&self) -> bool {
+        self.0.state.borrow().peer_extends.is_some()
     }
 
     /// Requests that are under way.

@@ -542,7 +542,7 @@ impl<'a> Object<'a> {
                 }
                 ServerAddress::Unix(_) | ServerAddress::Abstract(_) => "unix".to_owned(),
                 ServerAddress::Descriptor(number) => format!("sockpair@{number}"),
-                ServerAddress::Unresolved { .. } => return Value::None,
+                ServerAddress::Unresolved { .. } | ServerAddress::Reversed => return Value::None,
             }),
             Kind::Frontend | Kind::Backend => Value::None,
         }

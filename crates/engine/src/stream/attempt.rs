@@ -169,7 +169,7 @@ impl Request<'_> {
     }
 
     /// `pool-conn-name`: what the connection of this request is called. False: nothing.
-    fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
+    pub(super) fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
         let state = self.state.borrow();
         EvalContext::request(self.session, &state).lend(|context| {
             let text = named.evaluate(context).and_then(|value| context.as_text(value));

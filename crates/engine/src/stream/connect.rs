@@ -58,7 +58,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
+    pub(super) const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
         Self { outcome: Outcome::new(cause, phase), status }
     }
 }
@@ -219,6 +219,9 @@ impl Request<'_> {
     async fn link_to(&mut self, backend: &Backend, server: &Server) -> Result<Attempt, Refusal> {
         if server.redirect.is_some() && self.may_be_redirected() {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
+        }
+        if server.is_reversed() {
+            return self.reversed_link(server);
         }
         let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
         let special = self.special_protocol(server);

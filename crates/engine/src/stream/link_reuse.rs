@@ -22,7 +22,7 @@ pub(super) fn keep_link(
     if server.max_reuse.is_some_and(|most| link.answers > most) {
         return;
     }
-    if link.private || backend.http_reuse == HttpReuse::Never {
+    if link.private || backend.http_reuse == HttpReuse::Never && !server.is_reversed() {
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
         let backend = state.borrow().backend.unwrap_or_default();
         client.private.put(backend, server, link, most);

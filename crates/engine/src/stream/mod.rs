@@ -3,6 +3,7 @@
 mod actions;
 pub mod activity;
 mod answer;
+pub(crate) mod attaching;
 mod attempt;
 mod body;
 pub mod budget;
@@ -40,6 +41,7 @@ mod proxy_header;
 mod redirect;
 pub mod reply;
 pub mod request;
+mod reversed;
 pub mod route;
 pub mod rules;
 pub mod script;

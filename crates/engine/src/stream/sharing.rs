@@ -116,7 +116,7 @@ pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
 }
 
 /// What a server is granted.
-fn terms(global: &Global, server: &Server) -> Terms {
+pub(super) fn terms(global: &Global, server: &Server) -> Terms {
     Terms {
         max_streams: global.http2_servers.streams,
         window: global.http2_servers.window,
@@ -133,7 +133,7 @@ fn terms(global: &Global, server: &Server) -> Terms {
 
 /// Serves a connection until it has ended. An idle one is asked every so often whether its server is there; one of HTTP/2 is
 /// counted.
-async fn carry(
+pub(super) async fn carry(
     (worker, owner): (Rc<Worker>, (usize, usize)),
     connection: ServerConnection,
     requests: Requests,

@@ -28,6 +28,9 @@ impl Worker {
     /// Wakes the watchers of a stop, and every session, so that idle ones see that the process stops.
     pub fn wake_sessions(&self) {
         self.wake_watchers();
+        if self.process.is_stopping() {
+            self.links.release();
+        }
         for (_, task) in self.tasks.borrow().iter() {
             task.wake();
         }

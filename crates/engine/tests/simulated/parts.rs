@@ -124,6 +124,8 @@ pub struct End {
     pub gives: bool,
     /// How often it was asked whether it is there.
     pub pings: u32,
+    /// Its settings were acknowledged.
+    settled: bool,
     /// The last stream that a GOAWAY leaves.
     pub gone: Option<u32>,
 }
@@ -141,17 +143,34 @@ impl End {
             window: all_credit,
             gives: true,
             pings: 0,
+            settled: false,
             gone: None,
         }
     }
 
     /// A client.
     pub async fn connect() -> End {
-        let mut peer = Peer::connect(WEIR).await;
+        End::open(WEIR).await
+    }
+
+    /// One that has connected to that address: a client, or a server of reverse HTTP.
+    pub async fn open(address: &str) -> End {
+        End::open_over(Peer::connect(address).await).await
+    }
+
+    /// The same on a connection that has begun with something else.
+    pub async fn open_over(mut peer: Peer) -> End {
         peer.send(PREFACE).await;
         let mut end = End::over(peer);
         end.frame(Kind::Settings, 0, 0, &[]).await;
         end
+    }
+
+    /// Waits until the other side has taken the settings.
+    pub async fn settle(&mut self) {
+        while !self.settled {
+            assert!(self.step().await, "the end of the connection");
+        }
     }
 
     /// A server, of a connection that comes.
@@ -207,6 +226,7 @@ impl End {
                 }
                 self.frame(Kind::Settings, flag::ACK, 0, &[]).await;
             }
+            Kind::Settings => self.settled = true,
             Kind::Ping if !header.has(flag::ACK) => {
                 self.pings += 1;
                 self.frame(Kind::Ping, flag::ACK, 0, &payload).await;

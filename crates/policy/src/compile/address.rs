@@ -78,8 +78,7 @@ impl Compiler<'_> {
             AddressSpec::Unix { path, .. } => ServerAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => ServerAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => ServerAddress::Descriptor(*fd),
-            // Of `bind` lines alone.
-            AddressSpec::Reverse { server } => return Err(server),
+            AddressSpec::Reverse { .. } => ServerAddress::Reversed,
         })
     }
 

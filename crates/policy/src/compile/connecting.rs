@@ -61,7 +61,10 @@ impl Compiler<'_> {
         });
         let presents = source.as_ref().and_then(|source| source.presented.as_ref());
         let presents = presents.is_some_and(|presented| !matches!(presented, Presented::Address(_)));
-        let varies = presents || header.is_some() || follows_the_client(address) || namespace == Some(Namespace::Told);
+        // What is opened by the server is like what else it opens, whatever we would begin a connection with.
+        let opens = *address != ServerAddress::Reversed;
+        let varies = opens
+            && (presents || header.is_some() || follows_the_client(address) || namespace == Some(Namespace::Told));
         let keepalive = proxy.connecting.keepalive;
         // Connections with different names in their handshakes are different.
         let name = self.connection_name(written, server.span, names, head);
@@ -252,6 +255,9 @@ fn follows_the_client(address: &ServerAddress) -> bool {
     match address {
         ServerAddress::Inet { ip, port } => ip.is_unspecified() || matches!(port, ServerPort::Offset(_)),
         ServerAddress::Unresolved { port } => matches!(port, ServerPort::Offset(_)),
-        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => false,
+        ServerAddress::Unix(_)
+        | ServerAddress::Abstract(_)
+        | ServerAddress::Descriptor(_)
+        | ServerAddress::Reversed => false,
     }
 }

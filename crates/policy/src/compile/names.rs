@@ -1,6 +1,7 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::spoe::Engine;
+use super::tls::names_connections;
 use super::{FindHost, ReadFile};
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
@@ -298,6 +299,27 @@ impl RuleNames for SpecNames<'_> {
                 Err(format!("server '{name}/{server}' uses '{option}', which copies do not support yet."))
             }
             None => Ok(found),
+        }
+    }
+
+    fn reversed_server(&self, name: &str, is_named: bool) -> Result<(usize, usize), String> {
+        let invalid = || format!("attach-srv rule: invalid server name '{name}'.");
+        let (backend, server) = name.split_once('/').ok_or_else(invalid)?;
+        let proxy = self.backend(backend).ok_or_else(|| format!("attach-srv rule: no such backend '{name}'."))?;
+        let (mode, servers) = (self.spec.proxies[proxy].mode, &self.spec.proxies[proxy].servers);
+        let found = servers.iter().position(|known| known.name.value == server);
+        let found = found.ok_or_else(|| format!("attach-srv rule: no such server '{name}'."))?;
+        self.shared.pins.borrow_mut().servers.insert((proxy, found));
+        match (is_named, names_connections(&servers[found], mode)) {
+            (true, false) => Err(format!(
+                "attach-srv rule has a name argument while server '{name}' does not use pool-conn-name; either reconfigure the \
+                 server or remove the name argument from this attach-srv rule."
+            )),
+            (false, true) => Err(format!(
+                "attach-srv rule has no name argument while server '{name}' uses pool-conn-name; either add a name argument to \
+                 the attach-srv rule or reconfigure the server."
+            )),
+            _ => Ok((proxy, found)),
         }
     }
 

@@ -314,13 +314,24 @@ impl Compiler<'_> {
         names: &SpecNames<'_>,
         head: &str,
     ) -> Option<Expression> {
-        let text = match (&written.sni, written.sni_auto, mode) {
-            (Some(text), ..) => text.clone(),
-            (None, None | Some(true), Mode::Http) => Spanned::new("req.hdr(host),field(1,:)".to_owned(), span),
-            _ => return None,
+        let text = match &written.sni {
+            Some(text) => text.clone(),
+            None if asks_for_host(written, mode) => Spanned::new("req.hdr(host),field(1,:)".to_owned(), span),
+            None => return None,
         };
         self.connection_expression(&text, span, names, head)
     }
+}
+
+/// Whether requests ask in the handshake for the host that they name, where `sni` does not say what.
+fn asks_for_host(written: &ServerTlsSpec, mode: Mode) -> bool {
+    mode == Mode::Http && written.sni_auto != Some(false)
+}
+
+/// Whether connections to a server have names, which differ from request to request: `pool-conn-name`, `sni`.
+pub(super) fn names_connections(server: &ServerSpec, mode: Mode) -> bool {
+    let tls = server.tls.as_deref().filter(|tls| tls.ssl);
+    server.connecting.pool_conn_name.is_some() || tls.is_some_and(|tls| tls.sni.is_some() || asks_for_host(tls, mode))
 }
 
 /// The name of a file that is written as `name`.

@@ -45,6 +45,8 @@ pub enum ServerAddress {
     Abstract(Vec<u8>),
     /// `fd@`: a connected descriptor that was inherited.
     Descriptor(i32),
+    /// `rhttp@`: it opens connections to us, and requests are sent over those.
+    Reversed,
 }
 
 /// Where a `bind` line listens.

@@ -364,6 +364,14 @@ impl Backend {
     }
 }
 
+impl Server {
+    /// Whether it opens the connections to itself (reverse HTTP).
+    #[inline]
+    pub fn is_reversed(&self) -> bool {
+        self.address == ServerAddress::Reversed
+    }
+}
+
 impl Proxy {
     /// Its servers that were not removed; none where it is no backend.
     pub fn servers(&self) -> Iter<'_, Server> {

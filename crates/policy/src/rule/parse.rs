@@ -128,6 +128,12 @@ pub trait RuleNames: Names {
     /// Why it may not.
     fn mirror(&self, name: &str) -> Result<usize, String>;
 
+    /// The server that `attach-srv` may give connections to, as indices of its backend and of it there; `is_named`: with a name.
+    ///
+    /// # Errors
+    /// Why it may not.
+    fn reversed_server(&self, name: &str, is_named: bool) -> Result<(usize, usize), String>;
+
     /// A `resolvers` section's index.
     fn resolvers(&self, name: &str) -> Option<usize>;
 

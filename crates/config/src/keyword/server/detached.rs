@@ -29,6 +29,10 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     }
     let head = format!("'server {section}/{}' : ", name.text);
     let parsed = parse_address(address, &head, environment, report);
+    if matches!(parsed, Some(AddressSpec::Reverse { .. })) {
+        report.alert(address.span, format!("{head}'{}' is not supported here by Weir.", address.text));
+        return None;
+    }
     let mut draft = ServerDraft::default();
     let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
     let unread = read_options(&mut server, line, 3);

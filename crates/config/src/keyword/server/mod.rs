@@ -353,7 +353,12 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Option<AddressSpec> {
-    parse_address(word, head, context.around.environment, &mut context.report)
+    let parsed = parse_address(word, head, context.around.environment, &mut context.report);
+    if matches!(parsed, Some(AddressSpec::Reverse { .. })) && !context.around.experimental.permits() {
+        let why = "is experimental, must be allowed via a global 'expose-experimental-directives'";
+        context.report.placed(word.span, format!("{head}Address '{}' {why}", word.text));
+    }
+    parsed
 }
 
 fn parse_address(word: &Word, head: &str, environment: &Environment, report: &mut Report<'_>) -> Option<AddressSpec> {

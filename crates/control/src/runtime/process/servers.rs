@@ -209,6 +209,7 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
         ServerAddress::Unix(_)
         | ServerAddress::Abstract(_)
         | ServerAddress::Descriptor(_)
+        | ServerAddress::Reversed
         | ServerAddress::Unresolved { .. } => ("-".to_owned(), 0),
     }
 }

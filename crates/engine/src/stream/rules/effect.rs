@@ -7,6 +7,7 @@ use config::spec::{LogLevel, LogStep};
 use live::table::Pinned;
 use policy::rule::{End, Packets, Peer, TimeoutKind};
 
+use crate::stream::attaching::Attached;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::{conclude, filter};
 
@@ -30,6 +31,8 @@ pub(super) enum Effect {
     LogLevel(Option<LogLevel>),
     /// A line is written.
     Log(LogStep, Option<usize>),
+    /// The client's connection becomes one to a server.
+    Attach(Attached),
     /// Another end of the client's connection.
     Ends(End, SocketAddr),
 }
@@ -61,6 +64,7 @@ pub(super) fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
         }
         Effect::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
         Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
+        Effect::Attach(attached) => session.attach(attached),
         Effect::Ends(end, address) => {
             let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
             if of_stream {

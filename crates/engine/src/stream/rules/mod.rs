@@ -16,6 +16,7 @@ use policy::rule::{Action, Edit, Expected, Final, NameLookup, Rule, Unfit, Wait,
 use wire::http::Head;
 
 use crate::session::Session;
+use crate::stream::attaching::Attached;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
@@ -321,6 +322,7 @@ impl<'s, 'r> Course<'s, 'r> {
             | Action::SetPriorityClass(_)
             | Action::SetPriorityOffset(_)
             | Action::LimitBandwidth(_)
+            | Action::Attach(_)
             | Action::SetEnd(..) => self.effect(action, context).map(RuleStep::Effect),
         }
     }
@@ -354,6 +356,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 let place = (change.proxy, change.filter?);
                 Effect::Limit(place, bytes, period, tracking::share(self.session, context, place))
             }
+            Action::Attach(attach) => Effect::Attach(Attached::by(attach, context)),
             Action::SetEnd(end, expression) => Effect::Ends(*end, end.change(context, expression)?),
             // The others are steps of their own.
             _ => return None,

@@ -2,6 +2,7 @@
 //! its rows. Must never perform one.
 
 mod answer;
+mod attach;
 mod bandwidth;
 mod cache;
 mod capture;
@@ -23,6 +24,7 @@ mod wait;
 
 pub use answer::Final;
 pub(crate) use answer::redirect_rule;
+pub use attach::Attach;
 pub use bandwidth::BandwidthChange;
 pub use list::{ListChange, ListVerb};
 pub use mirror::Mirror;
@@ -117,6 +119,8 @@ pub enum Action {
     ReplaceBody(Box<Replacement>),
     /// `mirror`: a copy goes to another backend.
     Mirror(Mirror),
+    /// `attach-srv`: the connection becomes one to a server.
+    Attach(Box<Attach>),
     /// Ends the evaluation of the rule set.
     Final(Box<Final>),
 }
@@ -167,6 +171,7 @@ const fn row(name: &'static str, parse: ParseAction) -> Row {
 /// Every family.
 const FAMILIES: &[&[Row]] = &[
     answer::TABLE,
+    attach::TABLE,
     bandwidth::TABLE,
     cache::TABLE,
     capture::TABLE,

@@ -1,0 +1,138 @@
+//! Reverse HTTP, where connections are opened to: a rule gives a client's connection to a server (`attach-srv`), whose requests
+//! are sent over it from then on. Must never serve a request of the client's.
+
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use conn::pool_key::{OwnedPoolKey, PoolKey};
+use conn::several::{Connection, Requests, ServerConnection};
+use expression::sample::Context;
+use live::Entry;
+use policy::rule::Attach;
+
+use crate::session::Session;
+use crate::stream::http::Client;
+use crate::stream::sharing;
+use crate::stream::task::StreamTask;
+use crate::worker::Worker;
+
+/// The server that a connection is given to.
+pub struct Attached {
+    /// Index of its backend, and of it there.
+    server: (usize, usize),
+    /// What the connection is called, as requests ask for it.
+    pool_key: Option<Box<OwnedPoolKey>>,
+}
+
+impl Attached {
+    /// As a rule says.
+    pub fn by(attach: &Attach, context: &Context<'_>) -> Self {
+        let name = attach.name.as_ref().and_then(|name| name.evaluate(context)).and_then(|name| context.as_text(name));
+        let pool_key = name.and_then(|name| PoolKey::new(&named(name)).keep(None));
+        Self { server: (attach.backend, attach.server), pool_key }
+    }
+}
+
+/// The key of a connection that differs from others in its name alone.
+pub fn named(name: &[u8]) -> Vec<u8> {
+    [b"n", name].concat()
+}
+
+/// Waits until the connection has begun with HTTP/2, as long as for a request, and gives it to its server. One that begins
+/// otherwise ends. `None`: the session was killed.
+pub async fn serve(session: &StreamTask, mut client: Client, attached: Attached) -> Option<bool> {
+    let begun = rt::unless(|| session.is_killed(), begins(session, &mut client)).await?;
+    if begun {
+        give(session, client, attached);
+    }
+    Some(true)
+}
+
+async fn begins(session: &Session, client: &mut Client) -> bool {
+    client.timer.arm(session.proxy().timeouts.request().map(|limit| rt::now() + limit));
+    std::future::poll_fn(|cx| {
+        if session.is_stopping() {
+            return Poll::Ready(false);
+        }
+        match Connection::poll_preface(&mut client.conn, cx) {
+            Poll::Ready(begun) => Poll::Ready(begun),
+            Poll::Pending => client.timer.poll_expired(cx).map(|()| false),
+        }
+    })
+    .await
+}
+
+/// Goes on with the connection as one to the server. Its places are held until it ends: there are never more than its frontend
+/// takes.
+fn give(session: &Session, client: Client, attached: Attached) {
+    let (backend, index) = attached.server;
+    let (proxy, worker) = (session.proxy_at(backend), &session.worker);
+    let Some((server, slots)) = proxy.server(index).zip(session.take_slots()) else { return };
+    let terms = sharing::terms(&session.generation().program.global, server);
+    let Some((connection, requests)) = ServerConnection::reversed(client.conn, terms) else { return };
+    let joining = Joining {
+        pool_key: attached.pool_key,
+        limit: session.proxy().timeouts.request(),
+        interval: server.connecting.idle_ping,
+        _slots: slots,
+    };
+    let load = Load::on(worker);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((load, (backend, server.serial)), joining, connection, requests));
+}
+
+/// A connection is a part of its worker's load, and a soft stop waits for its end.
+struct Load(Rc<Worker>);
+
+impl Load {
+    fn on(worker: &Rc<Worker>) -> Self {
+        worker.enter_relay();
+        Self(Rc::clone(worker))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.leave_relay();
+    }
+}
+
+/// A connection that becomes one of its server's.
+struct Joining {
+    pool_key: Option<Box<OwnedPoolKey>>,
+    /// How long it may take to say what it takes.
+    limit: Option<Duration>,
+    /// `idle-ping` of the server.
+    interval: Option<Duration>,
+    _slots: Entry,
+}
+
+/// Serves a connection of a server, given by the index of its backend and its serial number, until it has ended. Requests find
+/// it once its server has told its settings.
+async fn carry(
+    (load, owner): (Load, (usize, usize)),
+    mut joining: Joining,
+    mut connection: ServerConnection,
+    requests: Requests,
+) {
+    let mut timer = rt::Timer::new();
+    timer.arm(joining.limit.map(|limit| rt::now() + limit));
+    let is_settled = std::future::poll_fn(|cx| {
+        connection.advance(rt::now());
+        if connection.poll(cx).is_ready() {
+            return Poll::Ready(false);
+        }
+        // What has come as early data may have been sent before by somebody else.
+        if requests.is_settled() && !requests.is_early() {
+            return Poll::Ready(true);
+        }
+        timer.poll_expired(cx).map(|()| false)
+    });
+    let worker = &load.0;
+    if !is_settled.await || worker.process.is_stopping() {
+        return;
+    }
+    drop(timer);
+    worker.links.attach(&worker.process.pool, owner.1, joining.pool_key.take(), &requests);
+    sharing::carry((Rc::clone(worker), owner), connection, requests, (joining.interval, true)).await;
+}
