@@ -70,15 +70,23 @@ impl Addresses {
                 }
             }
         }
+        for (index, proxy) in former.proxies.enumerate().filter(|(index, _)| !next.proxies.is_present(*index)) {
+            let binds = proxy.frontend.iter().flat_map(|frontend| frontend.binds.iter().enumerate());
+            found.went.extend(binds.filter(|(_, bind)| !bind.is_removed).map(|(place, _)| (index, place)));
+        }
         found
     }
 }
 
-/// What becomes of servers.
+/// What becomes of servers and proxies.
 #[derive(Default)]
 struct Moves {
     added: Vec<ServerPlace>,
     removed: Vec<ServerPlace>,
+    /// By index.
+    added_proxies: Vec<usize>,
+    /// Their servers are not among those that are removed.
+    removed_proxies: Vec<usize>,
 }
 
 impl Process {
@@ -120,13 +128,15 @@ impl Process {
         served.push(Arc::downgrade(&newest));
         let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
         drop(served);
-        self.enter((&newest.program, &mut next), &moves.added, &older)?;
+        self.enter((&newest.program, &mut next), &moves, &older)?;
         self.live.names.write().unwrap_or_else(PoisonError::into_inner).extend(next.program.names.clone());
         if next.program.has_dashboard() {
             self.counters.measure_latency();
         }
         // Before any session has the new one: none of its own may be led to a server that it does not have.
-        self.begin(&next.program, &moves.added);
+        self.begin(&next.program, &moves);
+        self.retire_proxies(&newest.program, moves.removed_proxies, &older);
+        drop(older);
         self.retire((&newest.program, &next.program), moves.removed);
         self.adopting.store(self.workers(), Ordering::Release);
         let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
@@ -145,7 +155,7 @@ impl Process {
     fn enter(
         &self,
         (former, next): (&Program, &mut Generation),
-        added: &[ServerPlace],
+        moves: &Moves,
         older: &[Arc<Generation>],
     ) -> Result<(), Refusal> {
         let program = Arc::get_mut(&mut next.program).ok_or(Refusal::Outdated)?;
@@ -166,29 +176,51 @@ impl Process {
                 }
             }
         }
+        for index in &moves.added_proxies {
+            let proxy = &program.proxies[*index];
+            if !self.counters.add_backend(*index) || !self.log_targets.add(proxy) {
+                return Err(Refusal::Full);
+            }
+        }
         let came = Addresses::between(former, program).came;
         if !came.into_iter().all(|(proxy, place)| self.counters.add_bind(proxy, place)) {
             return Err(Refusal::Full);
         }
-        for (proxy, place) in added {
+        for (proxy, place) in &moves.added {
             let proxy = &program.proxies[*proxy];
             let server = proxy.server(*place).ok_or(Refusal::Outdated)?;
             let has_place = self.counters.add_server(server.serial)
                 && self.outgoing.add(proxy, server, &program.global)
+                && self.resolving.add(server)
                 && older.iter().all(|generation| push(&generation.program, proxy, server));
             if !has_place {
                 return Err(Refusal::Full);
             }
         }
+        for index in &moves.added_proxies {
+            let proxy = &program.proxies[*index];
+            let is_known =
+                |generation: &Arc<Generation>| generation.program.proxies.push(|_| Arc::clone(proxy)) == Ok(*index);
+            if !older.iter().all(is_known) || !self.live.add_proxy(&proxy.plan()) {
+                return Err(Refusal::Full);
+            }
+            self.live.proxies[*index].begin(rt::now());
+        }
         Ok(())
     }
 
     /// Has servers that came take part.
-    fn begin(&self, program: &Program, added: &[ServerPlace]) {
-        for (proxy, place) in added {
+    fn begin(&self, program: &Program, moves: &Moves) {
+        for (proxy, place) in &moves.added {
             let proxy = &program.proxies[*proxy];
             let Some(server) = proxy.server(*place) else { continue };
             let (state, now) = (&self.live.proxies[proxy.index], rt::now());
+            if moves.added_proxies.contains(&proxy.index) {
+                // Its state was made with all its servers.
+                crate::check::add(self, proxy.index, server);
+                crate::resolve::add(self, proxy.index, server);
+                continue;
+            }
             if !state.add_server(&server.plan(), now) {
                 continue;
             }
@@ -199,7 +231,26 @@ impl Process {
                 let _ = state.set_admin(*place, Admin::Ready, now);
             }
             crate::check::add(self, proxy.index, server);
+            crate::resolve::add(self, proxy.index, server);
         }
+    }
+
+    /// Nothing but sessions that have begun uses proxies that were removed; their servers are not checked any more. Once the
+    /// last of those sessions has ended, the servers are forgotten.
+    fn retire_proxies(self: &Arc<Self>, former: &Program, removed: Vec<usize>, older: &[Arc<Generation>]) {
+        if removed.is_empty() {
+            return;
+        }
+        let servers = removed.iter().flat_map(|index| {
+            let proxy = &former.proxies[*index];
+            proxy.servers().map(|server| (server.serial, (*index, server.index)))
+        });
+        let servers = servers.collect();
+        for index in &removed {
+            self.live.remove_backend(&former.proxies[*index].name, *index);
+        }
+        let users = older.iter().map(Arc::downgrade).collect();
+        rt::spawn(rt::Class::Background, rt::NO_TAG, forget(Arc::clone(self), users, servers));
     }
 
     /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
@@ -251,9 +302,28 @@ async fn drain(process: Arc<Process>, mut removed: Vec<ServerPlace>) {
     }
 }
 
-/// Which servers come and go.
+/// Waits until configurations have no session any more, and then forgets servers that only those had, each with its serial
+/// number.
+async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<(usize, ServerPlace)>) {
+    while users.iter().any(|user| user.strong_count() > 0) {
+        if process.is_stopping() {
+            return;
+        }
+        rt::sleep(DRAINING).await;
+    }
+    for (serial, (proxy, place)) in &servers {
+        let _ = process.live.proxies[*proxy].set_admin(*place, Admin::Maintenance, rt::now());
+        process.pool.forget(*serial);
+    }
+    drain(process, servers.into_iter().map(|(_, place)| place).collect()).await;
+}
+
+/// Which servers and proxies come and go.
 fn moves(former: &Program, next: &Program) -> Moves {
     let mut moves = Moves::default();
+    let is_removed = |index: &usize| former.proxies.is_present(*index) && !next.proxies.is_present(*index);
+    moves.removed_proxies.extend((0..former.proxies.places()).filter(is_removed));
+    moves.added_proxies.extend(former.proxies.places()..next.proxies.places());
     for (index, proxy) in next.proxies.enumerate() {
         let Some(backend) = &proxy.backend else { continue };
         let known = former.proxies.get(index).and_then(|proxy| proxy.backend.as_ref());

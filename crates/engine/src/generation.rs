@@ -109,16 +109,25 @@ pub struct FrontendHandle {
 /// What a worker has at hand of one generation.
 pub struct WorkerGeneration {
     generation: Arc<Generation>,
-    /// By the index of the proxy; backends that were added at run time have none.
+    /// By the index of the proxy, be it removed; backends that were added at run time have none.
     frontends: Box<[Rc<FrontendHandle>]>,
+    /// Frontends that this generation does not have any more, as the one before had them: whoever is at their addresses when
+    /// those close is served by them.
+    leaving: RefCell<Vec<Rc<FrontendHandle>>>,
     /// How many workers accept with a newer one: the worker gets no connections of this one from them any more.
     passed: Cell<usize>,
 }
 
 impl WorkerGeneration {
-    /// For a worker that counts in `counters`; `logs` says whether a frontend's streams may have lines.
-    pub(crate) fn new(generation: Arc<Generation>, counters: &WorkerCounters, logs: impl Fn(usize) -> bool) -> Self {
-        let frontends = generation.program.proxies.iter().map(|proxy| {
+    /// For a worker that counts in `counters` and accepts with `before`; `logs` says whether a frontend's streams may have lines.
+    pub(crate) fn new(
+        generation: Arc<Generation>,
+        before: Option<&Self>,
+        counters: &WorkerCounters,
+        logs: impl Fn(usize) -> bool,
+    ) -> Self {
+        let places = 0..generation.program.proxies.places();
+        let frontends = places.filter_map(|place| generation.program.proxies.get(place)).map(|proxy| {
             Rc::new(FrontendHandle {
                 generation: Arc::clone(&generation),
                 proxy: Arc::clone(proxy),
@@ -127,12 +136,25 @@ impl WorkerGeneration {
             })
         });
         let frontends = frontends.collect();
-        Self { generation, frontends, passed: Cell::new(0) }
+        let known = before.into_iter().flat_map(|before| before.frontends.iter().map(move |known| (before, known)));
+        let leaving = known.filter(|(before, known)| {
+            let index = known.proxy.index;
+            before.program.proxies.is_present(index) && !generation.program.proxies.is_present(index)
+        });
+        let leaving = leaving.map(|(_, known)| Rc::clone(known)).filter(|known| known.proxy.frontend.is_some());
+        let leaving = RefCell::new(leaving.collect());
+        Self { generation, frontends, leaving, passed: Cell::new(0) }
     }
 
     /// What is at hand of the frontend with that index.
-    pub fn frontend(&self, index: usize) -> &Rc<FrontendHandle> {
-        &self.frontends[index]
+    pub fn frontend(&self, index: usize) -> Rc<FrontendHandle> {
+        let found = &self.frontends[index];
+        if found.proxy.frontend.is_none()
+            && let Some(leaving) = self.leaving.borrow().iter().find(|one| one.proxy.index == index)
+        {
+            return Rc::clone(leaving);
+        }
+        Rc::clone(found)
     }
 }
 
@@ -169,6 +191,12 @@ impl Generations {
             return Some(newest);
         }
         self.older.borrow().iter().find(|older| older.number == number).cloned()
+    }
+
+    /// Addresses of frontends that have gone are closed: nobody comes there any more.
+    pub(crate) fn let_go(&self) {
+        self.newest().leaving.take();
+        self.older.borrow().iter().for_each(|older| drop(older.leaving.take()));
     }
 
     /// The number that the worker has accepted with so far, as far as the others know, where it is another one now. They
@@ -228,7 +256,8 @@ mod tests {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
         let counters = first.program.counters(1);
-        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &counters.workers[0], |_| false);
+        let at_hand =
+            |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0], |_| false);
         for own_turn in 0..WORKERS {
             let generations = Generations::new(at_hand(&first));
             assert!(generations.numbered(1).is_none());
@@ -250,7 +279,8 @@ mod tests {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
         let counters = first.program.counters(1);
-        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &counters.workers[0], |_| false);
+        let at_hand =
+            |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0], |_| false);
         let generations = Generations::new(at_hand(&first));
         assert_eq!(generations.announce(), None);
         generations.put(at_hand(&second));

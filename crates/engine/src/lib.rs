@@ -207,6 +207,20 @@ pub fn stop_listening(shared: &Arc<Process>, binds: &[(usize, usize)]) {
         binds.iter().for_each(|(frontend, bind)| known.close(*frontend, *bind));
         wake_watchers(shared);
     }
+    if !binds.is_empty() {
+        rt::spawn(rt::Class::Background, rt::NO_TAG, let_frontends_go(Arc::clone(shared)));
+    }
+}
+
+/// How long workers have for the connections that wait at an address that is closed.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Lets frontends go once their addresses are closed.
+async fn let_frontends_go(shared: Arc<Process>) {
+    rt::sleep(CLOSING).await;
+    for worker in 0..shared.workers() {
+        rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.let_frontends_go())));
+    }
 }
 
 /// A worker that may accept connections still: until it is dropped, a soft stop has not ended.

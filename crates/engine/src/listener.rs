@@ -159,7 +159,8 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
 /// more, and newcomers without end do not hold the stop up.
 fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let live = &worker.process.live;
-    let backlog = worker.generation().proxy(place.frontend).frontend.as_ref().map_or(0, |frontend| frontend.backlog);
+    let backlog =
+        worker.generation().frontend(place.frontend).proxy.frontend.as_ref().map_or(0, |frontend| frontend.backlog);
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();
     if listener.resume().is_err() {
@@ -256,12 +257,12 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        session::start(worker, generation.frontend(frontend), bind, accepted, slots);
+        session::start(worker, &generation.frontend(frontend), bind, accepted, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            session::start(worker, worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
+            session::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

@@ -74,6 +74,13 @@ impl Sockets {
         places.iter().filter_map(|place| Some((place.frontend, place.socket.upgrade()?))).collect()
     }
 
+    /// Those of an address that are still open.
+    pub fn at(&self, frontend: usize, bind: usize) -> Vec<Arc<ListeningSocket>> {
+        let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let meant = places.iter().filter(|place| place.frontend == Some(frontend) && place.bind == bind);
+        meant.filter_map(|place| place.socket.upgrade()).collect()
+    }
+
     /// Some more, of frontends.
     pub(crate) fn add(&self, sockets: &[Listening]) {
         let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);

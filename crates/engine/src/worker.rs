@@ -357,9 +357,11 @@ const FACTS_KEPT: usize = 1024;
 impl Worker {
     /// Worker number `id`.
     pub fn new(id: usize, shared: Arc<Process>, logger: Logger) -> Self {
-        let states = shared.live.proxies.iter().map(|proxy_state| Local::new(Arc::clone(proxy_state))).collect();
+        let known = &shared.live.proxies;
+        let states = (0..known.places()).filter_map(|place| known.get(place));
+        let states = states.map(|proxy_state| Local::new(Arc::clone(proxy_state))).collect();
         let counters = Arc::clone(&shared.counters.workers[id]);
-        let first = WorkerGeneration::new(shared.generation(), &counters, |proxy| logger.is_wanted(proxy));
+        let first = WorkerGeneration::new(shared.generation(), None, &counters, |proxy| logger.is_wanted(proxy));
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
@@ -418,7 +420,8 @@ impl Worker {
     pub(crate) fn take_up(&self) {
         let next = self.process.generation();
         if next.number() != self.generation().number() {
-            let next = WorkerGeneration::new(next, &self.counters, |proxy| self.logger.is_wanted(proxy));
+            let before = self.generation();
+            let next = WorkerGeneration::new(next, Some(&before), &self.counters, |proxy| self.logger.is_wanted(proxy));
             self.generations.put(next);
         }
         let Some(before) = self.generations.announce() else { return };
@@ -429,6 +432,11 @@ impl Worker {
             let pass = move |worker: &Rc<Worker>| worker.generations.pass(before, workers);
             rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(pass)));
         }
+    }
+
+    /// Addresses of frontends that have gone are closed.
+    pub(crate) fn let_frontends_go(&self) {
+        self.generations.let_go();
     }
 
     /// The proxy_state of the proxy with that index, by this worker's own handle.

@@ -119,6 +119,11 @@ impl Live {
             && self.added.add(proxy)
     }
 
+    /// The state of another proxy of a configuration, which has the names of its own; likewise.
+    pub fn add_proxy(&self, proxy: &ProxyPlan) -> bool {
+        self.proxies.push(|_| Arc::new(ProxyState::new(proxy, &self.process))) == Ok(proxy.index)
+    }
+
     /// A backend is removed: it is not found any more.
     pub fn remove_backend(&self, name: &str, index: usize) {
         self.added.remove(name, index);

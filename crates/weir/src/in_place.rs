@@ -13,6 +13,7 @@ use engine::Addresses;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::worker::Process;
+use policy::program::Program;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -109,10 +110,12 @@ impl Renewal {
         }
         let addresses = Addresses::between(&before.program, &program);
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
+        let (moved, came) = moved(process, (&before.program, &program), &addresses);
         let opened = match reader {
-            Some(reader) => reader.open(&AddressName::at(&program, &addresses.came)),
+            Some(reader) => reader.open(&AddressName::at(&program, &came)),
             None => Ok(Inherited::default()),
         };
+        let opened = opened.map(|found| found.and(moved));
         let opened =
             opened.and_then(|mut found| listeners::open_more(&program, &addresses.came, reuse_port, &mut found));
         let opened = opened.map_err(NotRenewed::Classic)?;
@@ -122,6 +125,36 @@ impl Renewal {
         next.know_text(sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec())));
         Ok(Next { generation: next, changes, opened, went: addresses.went })
     }
+}
+
+/// The sockets of addresses that go from one frontend to another, and the addresses that come apart from those. Clients that
+/// wait in such a socket are accepted by either frontend.
+fn moved(
+    process: &Process,
+    (former, next): (&Program, &Program),
+    addresses: &Addresses,
+) -> (Inherited, Vec<(usize, usize)>) {
+    let mut sockets = Inherited::default();
+    let bind = |program: &'_ Program, (frontend, bind): (usize, usize)| {
+        let bind = program.proxies.get(frontend)?.frontend.as_ref()?.binds.get(bind)?;
+        let socket = &bind.listening.socket;
+        Some((bind.address.clone(), socket.interface.clone(), socket.namespace.clone()))
+    };
+    let went: Vec<_> = addresses.went.iter().map(|place| (*place, bind(former, *place))).collect();
+    let came = addresses.came.iter().copied().filter(|place| {
+        let wanted = bind(next, *place);
+        let before = went.iter().find(|(_, went)| went.is_some() && *went == wanted);
+        let open = before.and_then(|((frontend, bind), _)| Some(process.sockets()?.at(*frontend, *bind)));
+        let Some(open) = open.filter(|open| !open.is_empty()) else { return true };
+        for socket in open {
+            if let Some(copy) = socket.as_descriptor().and_then(|socket| socket.try_clone_to_owned().ok()) {
+                sockets.add(socket.namespace().unwrap_or_default(), copy);
+            }
+        }
+        false
+    });
+    let came = came.collect();
+    (sockets, came)
 }
 
 /// Changes that are told at most, one by one.

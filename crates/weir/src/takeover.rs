@@ -103,6 +103,13 @@ impl Inherited {
         self.0.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
     }
 
+    /// With the sockets of another one.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     /// Sockets that nothing has wanted.
     pub fn len(&self) -> usize {
         self.0.len()

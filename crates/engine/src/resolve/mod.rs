@@ -19,10 +19,11 @@ pub(crate) use lookup::texts;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base::AppendOnlyVec;
 use policy::program::{Program, Server};
 use wire::dns::Name;
 
-use crate::worker::Worker;
+use crate::worker::{Process, Worker};
 pub(crate) use section::Section;
 
 /// What all workers know of resolutions.
@@ -31,7 +32,7 @@ pub struct Resolving {
     /// Counts, by section and name server.
     pub counts: Box<[Box<[Counts]>]>,
     /// By a server's serial number.
-    names: Box<[Mutex<Named>]>,
+    names: AppendOnlyVec<Mutex<Named>>,
 }
 
 /// The name of a server.
@@ -54,6 +55,14 @@ impl Resolving {
             names[server.serial] = Mutex::new(Named { host, was_given: false });
         }
         Self { counts: counts.collect(), names: names.into() }
+    }
+
+    /// One more server, whose serial number is the next one. False: there is no room.
+    pub fn add(&self, server: &Server) -> bool {
+        let host = server.host.as_deref().filter(|_| service(server).is_none()).map(str::to_owned);
+        // Those that the runtime API has added follow no name.
+        while self.names.places() < server.serial && self.names.push(|_| Mutex::default()).is_ok() {}
+        self.names.push(|_| Mutex::new(Named { host, was_given: false })) == Ok(server.serial)
     }
 
     fn lock(&self, serial: usize) -> Option<MutexGuard<'_, Named>> {
@@ -106,6 +115,22 @@ pub fn start(worker: &Rc<Worker>) {
             }
         }
     }
+}
+
+/// Follows the name of a server that came while the process serves, if it is to be followed.
+pub fn add(shared: &Process, proxy: usize, server: &Server) {
+    let Some(resolving) = &server.resolving else { return };
+    let (section, place) = (resolving.section, server.index);
+    let job = move |worker: &Rc<Worker>| {
+        let generation = worker.process.generation();
+        let Some(server) = generation.proxy(proxy).server(place) else { return };
+        let Some(resolving) = &server.resolving else { return };
+        let section = worker.sections.borrow().get(&section).cloned();
+        if let (Some(section), Some(name)) = (section, &resolving.name) {
+            section.attach(worker, (proxy, place), name, &resolving.choice);
+        }
+    };
+    rt::post((section % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
 }
 
 /// The name of a server is another one from now on. For the worker that serves its section. False: it was that already.

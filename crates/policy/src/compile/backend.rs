@@ -43,6 +43,7 @@ impl Compiler<'_> {
             abortonclose: written.options.abortonclose.unwrap_or(written.mode == Mode::Http),
             limits: BackendLimits::new(&written.limits, written.mode),
             fullconn: written.fullconn.unwrap_or(0),
+            fullconn_is_written: written.fullconn.is_some(),
             fcgi: self.fcgi_app(spec, proxy, written),
             check,
             check_id,

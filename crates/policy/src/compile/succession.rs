@@ -2,9 +2,11 @@
 //! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
 
 use super::{Resolver, SystemLimits, compile, refuses_servers};
-use crate::program::{Backend, Bind, BindAddress, Program};
+use crate::program::{Backend, Bind, BindAddress, Program, Proxy};
 use config::diagnostic::Diagnostic;
-use config::spec::{AddressSpec, ServerSpec, SocketKind, Spec};
+use config::environment::Environment;
+use config::spec::{AddressSpec, ProxySpec, ServerSpec, SocketKind, Spec};
+use config::{InputFile, LoadOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +33,11 @@ pub fn succeed(
     limits: &SystemLimits,
 ) -> Result<Successor, String> {
     let mut program = program;
+    let gone_proxies = arrange_proxies(&mut spec, former, &program)?;
+    if gone_proxies.is_some() {
+        let again = compile(&spec, resolver, limits, &mut Vec::new());
+        program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
+    }
     let gone = arrange(&mut spec, former, &program)?;
     if let Some(gone) = gone {
         let mut found: Vec<Diagnostic> = Vec::new();
@@ -42,6 +49,16 @@ pub fn succeed(
             }
         }
     }
+    for place in gone_proxies.into_iter().flatten() {
+        if let (Some(before), Some(proxy)) = (former.proxies.get(place), program.proxies.get_mut(place)) {
+            // For those who tell of it; nothing finds it by that name.
+            if let Some(proxy) = Arc::get_mut(proxy) {
+                proxy.name.clone_from(&before.name);
+            }
+        }
+        program.proxies.strike(place);
+    }
+    keep_fullconn(former, &mut program);
     // It was worked out at the start, and is kept.
     program.global.maxconn_is_automatic |= former.global.maxconn_is_automatic && spec.global.maxconn.is_none();
     seat_addresses(former, &mut program)?;
@@ -49,6 +66,17 @@ pub fn succeed(
     match differences.iter().find(|found| found.is_kept) {
         Some(obstacle) => Err(obstacle.what.clone()),
         None => Ok(Successor { program, spec, changes: differences.into_iter().map(|found| found.what).collect() }),
+    }
+}
+
+/// What `fullconn` was worked out to be at the start is kept, whatever frontends lead to the backend now.
+fn keep_fullconn(former: &Program, program: &mut Program) {
+    for (index, before) in former.proxies.enumerate() {
+        let Some(own) = before.backend.as_ref().filter(|own| !own.fullconn_is_written) else { continue };
+        let next = program.proxies.get_mut(index).and_then(Arc::get_mut).and_then(|proxy| proxy.backend.as_mut());
+        if let Some(next) = next.filter(|next| !next.fullconn_is_written) {
+            next.fullconn = own.fullconn;
+        }
     }
 }
 
@@ -86,16 +114,69 @@ fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String>
     Ok(())
 }
 
+/// Puts the proxies at the places that they have, with something in the place of each that is removed, and those that come
+/// behind them. Returns the places of those that are removed; `None`: everything was where it belongs.
+fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<usize>>, String> {
+    let names: BTreeSet<&str> = program.proxies.iter().map(|proxy| &*proxy.name).collect();
+    let places = 0..former.proxies.places();
+    let is_same = |place: usize| {
+        let before = former.proxies.get(place).filter(|_| former.proxies.is_present(place));
+        before.map(|before| &before.name) == program.proxies.get(place).map(|after| &after.name)
+    };
+    if places.end == program.proxies.places() && places.clone().all(is_same) {
+        return Ok(None);
+    }
+    // A frontend and a backend may share a name: which is meant is told by their sides alone.
+    let sides = |proxy: &Proxy| (proxy.name.clone(), proxy.frontend.is_some(), proxy.backend.is_some());
+    if names.len() != program.proxies.len() {
+        return Err("the number or order of proxies, some of which share a name".to_owned());
+    }
+    let mut written: Vec<Option<ProxySpec>> = spec.proxies.drain(..).map(Some).collect();
+    let mut numbers: BTreeSet<u32> = places.clone().filter_map(|at| former.proxies.get(at)).map(|one| one.id).collect();
+    numbers.extend(written.iter().flatten().filter(|proxy| proxy.id_is_written).map(|proxy| proxy.id));
+    let mut gone = BTreeSet::new();
+    for place in places {
+        let before = former.proxies.get(place).ok_or("the number of proxies")?;
+        let found = program.proxies.enumerate().find(|(_, after)| sides(before) == sides(after));
+        let found = found.filter(|_| former.proxies.is_present(place)).map(|(at, _)| at);
+        match found.and_then(|at| written.get_mut(at)?.take()) {
+            Some(mut proxy) => {
+                if !proxy.id_is_written {
+                    proxy.id = before.id;
+                }
+                spec.proxies.push(proxy);
+            }
+            None => {
+                spec.proxies.push(vacant_proxy(before.id).ok_or("the number of proxies")?);
+                gone.insert(place);
+            }
+        }
+    }
+    for mut proxy in written.into_iter().flatten() {
+        if !proxy.id_is_written {
+            proxy.id = free_number(2, &mut numbers);
+        }
+        spec.proxies.push(proxy);
+    }
+    Ok(Some(gone))
+}
+
+/// What stands at the place of a proxy that is removed: a backend without a name and servers. Nothing can name it.
+fn vacant_proxy(id: u32) -> Option<ProxySpec> {
+    let file = InputFile { name: String::new(), bytes: b"backend removed\n    disabled\n".to_vec() };
+    let mut proxy = config::load(&[file], Environment::new(), &LoadOptions::default()).spec.proxies.pop()?;
+    proxy.name.value.clear();
+    proxy.id = id;
+    Some(proxy)
+}
+
 /// Puts the servers of each proxy at the places that they have, with something in the place of each that is removed.
 /// Returns the places of those; `None`: everything was where it belongs.
 fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<(usize, usize)>>, String> {
     let mut gone = BTreeSet::new();
     let mut moved = false;
     for (index, before) in former.proxies.enumerate() {
-        let Some(after) = program.proxies.get(index).filter(|after| after.name == before.name) else {
-            // That is told of by comparing the programs.
-            return Ok(None);
-        };
+        let Some(after) = program.proxies.get(index).filter(|after| after.name == before.name) else { continue };
         let (Some(own), Some(next)) = (&before.backend, &after.backend) else { continue };
         let Some(written) = spec.proxies.get_mut(index) else { continue };
         let arranged = seats(own, next);
@@ -121,7 +202,7 @@ fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Optio
                 continue;
             };
             if !server.id_is_written {
-                server.id = kept.unwrap_or_else(|| free_number(&mut numbers));
+                server.id = kept.unwrap_or_else(|| free_number(1, &mut numbers));
             }
             written.servers.push(server);
         }
@@ -151,8 +232,8 @@ fn seats(own: &Backend, next: &Backend) -> Vec<Option<usize>> {
     seats
 }
 
-fn free_number(taken: &mut BTreeSet<u32>) -> u32 {
-    let free = (1..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
+fn free_number(first: u32, taken: &mut BTreeSet<u32>) -> u32 {
+    let free = (first..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     taken.insert(free);
     free
 }

@@ -270,6 +270,8 @@ pub struct Backend {
     pub limits: BackendLimits,
     /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
     pub fullconn: u32,
+    /// That was written.
+    pub fullconn_is_written: bool,
     /// The FastCGI application behind its servers.
     pub fcgi: Option<Arc<FcgiApp>>,
     /// What its servers are checked with.

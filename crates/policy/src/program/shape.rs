@@ -3,6 +3,7 @@
 
 use super::{Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server};
 use crate::rule::ServerChoice;
+use config::spec::Mode;
 use live::persistence::PersistencePlan;
 
 /// A part that is another one.
@@ -74,12 +75,40 @@ impl Program {
     }
 
     fn proxies_differ(&self, next: &Self, found: &mut Vec<Difference>) {
-        let grown = self.proxies.places() != self.proxies.len();
-        if grown || self.proxies.places() != next.proxies.places() {
+        if self.proxies.places() > next.proxies.places() {
             found.push(kept("the number of proxies".to_owned()));
             return;
         }
-        self.proxies.iter().zip(&next.proxies).for_each(|(own, next)| proxy(own, next, found));
+        for place in 0..next.proxies.places() {
+            let Some(after) = next.proxies.get(place) else { continue };
+            let before = self.proxies.get(place).filter(|_| self.proxies.is_present(place));
+            match (before, next.proxies.is_present(place)) {
+                (Some(before), true) => proxy(before, after, found),
+                (Some(before), false) => found.push(comes_or_goes(before, &self.global, "removed")),
+                (None, true) if place < self.proxies.places() => {
+                    found.push(kept(format!("the place of proxy {}", after.name)))
+                }
+                (None, true) => found.push(comes_or_goes(after, &next.global, "added")),
+                (None, false) => {}
+            }
+        }
+    }
+}
+
+/// A proxy that is added or removed, unless something beside it was made of all of its kind.
+fn comes_or_goes(proxy: &Proxy, global: &Global, change: &str) -> Difference {
+    let name = &proxy.name;
+    let mut binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
+    let is_opened = |bind: &Bind| matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Descriptor { .. });
+    if matches!(proxy.mode, Mode::Log | Mode::Spop) {
+        return kept(format!("proxy {name}, in mode log or spop"));
+    }
+    if global.rates.tls_sessions.is_some() && binds.clone().any(|bind| bind.tls.is_some()) {
+        return kept(format!("addresses with TLS of proxy {name}, whose rate is limited"));
+    }
+    match binds.find(|bind| is_opened(bind)) {
+        Some(bind) => kept(format!("address {} of proxy {name}", bind.text)),
+        None => free(format!("proxy {name} is {change}")),
     }
 }
 
@@ -159,7 +188,7 @@ fn backend(own: &Backend, next: &Backend, whose: &str, found: &mut Vec<Differenc
     let fields = fields!(Backend, own, next,
         kept: [balance, hash, recogniser, log_key, allbackups, limits, fullconn],
         free: [hash_key, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id],
-        apart: [servers, persistence, choice]);
+        apart: [servers, persistence, choice, fullconn_is_written]);
     of(fields, whose, found);
     of(choice(&own.choice, &next.choice), whose, found);
     of(persistence(&own.persistence, &next.persistence), whose, found);

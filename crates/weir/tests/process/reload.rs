@@ -283,3 +283,36 @@ fn addresses_come_and_go_in_place() {
     service.is_answered_by(&mut connect(other), "three");
     assert!(service.ask("master", "show proc").contains(&format!("\n{worker} ")));
 }
+
+#[test]
+fn proxies_come_go_and_change_their_order_in_place() {
+    let back = |name: &str| {
+        format!("backend {name}\n    http-request return status 200 content-type text/plain string {name}\n")
+    };
+    let web = "frontend web\n    bind 127.0.0.1:PORT\n    use_backend two if { path /two }\n    default_backend one\n";
+    let service = Service::start(&format!("{web}{}{}", back("one"), back("two")));
+    let worker = service.worker();
+    let other = free_port();
+    let mut kept = connect(service.port);
+    service.is_answered_by(&mut kept, "one");
+    let api = format!("frontend api\n    bind 127.0.0.1:{other}\n    default_backend three\n");
+    service.write("", &format!("{api}{}{}{web}{}", back("three"), back("two"), back("one")));
+    let answer = service.reload();
+    assert!(answer.contains("proxy api is added, proxy three is added"), "{answer}");
+    service.is_answered_by(&mut connect(other), "three");
+    service.is_answered_by(&mut connect(service.port), "one");
+    let web = web.replace("    use_backend two if { path /two }\n", "");
+    service.write("", &format!("{web}{}", back("one")));
+    let answer = service.reload();
+    assert!(answer.contains("proxy api is removed") && answer.contains("proxy two is removed"), "{answer}");
+    wait_until("the end of the address", || TcpStream::connect(("127.0.0.1", other)).is_err());
+    assert_eq!(exchange(&mut kept, &get("/two")), (200, "two".to_owned()));
+    // The same address in a frontend of another name: no connection is refused meanwhile.
+    service.write("", &format!("{}{}", web.replace("frontend web", "frontend www"), back("one")));
+    let answer = service.reload();
+    assert!(answer.contains("Reloaded in place") && answer.contains("proxy www is added"), "{answer}");
+    service.is_answered_by(&mut connect(service.port), "one");
+    assert_eq!(service.worker(), worker);
+    let shown = service.ask("api", "show stat");
+    assert!(shown.contains("\nwww,FRONTEND,") && !shown.contains("\nweb,"), "{shown}");
+}
