@@ -50,8 +50,8 @@ const STATIC: &str = "backend static\n server s2 10.0.1.2:80 weight 100\n";
 
 #[test]
 fn what_stays_keeps_its_state_wherever_it_is_written() {
-    let first = format!("{WEB}{APP}{STATIC}");
-    sections(&first).run(|world| async move {
+    let first = || format!("{WEB}{APP}{STATIC}");
+    sections(&first()).run(|world| async move {
         serve(&world, S1, "s1");
         serve(&world, S2, "s2");
         let mut old = Peer::connect(WEIR).await;
@@ -88,6 +88,14 @@ fn what_stays_keeps_its_state_wherever_it_is_written() {
         new.expect(page(503)).await;
         api::order("enable server more/s1").await;
         is_answered(&mut new, "/m", "s1").await;
+        // What came goes.
+        drop((old, new));
+        assert_eq!(world.adopt(&sections(&first())), Ok(()));
+        sleep(5_000).await;
+        assert_eq!(
+            rows().await,
+            ["web FRONTEND 2 2", "app s1 3 3", "app BACKEND 3 3", "static s2 4 3", "static BACKEND 4 3"]
+        );
         world.forget_log();
     });
 }
