@@ -130,7 +130,8 @@ fn records_and_metrics_are_written_as_the_schema_says() {
 
 #[test]
 fn answers_of_collectors_are_read_with_care() {
-    let rows: &[(&[u8], Option<(u64, &str)>)] = &[
+    type Row<'a> = (&'a [u8], Option<(u64, &'a str)>);
+    let rows: &[Row<'_>] = &[
         (b"", None),
         (b"\x0a\x00", None),
         (b"\x0a\x02\x08\x05", Some((5, ""))),
