@@ -230,6 +230,22 @@ impl ServerConnection {
         }
     }
 
+    /// The worker that wants the connection, where it can have it now.
+    pub fn wanted_by(&self) -> Option<usize> {
+        match self {
+            Self::H2(protocol) => protocol.wanted_by(),
+            Self::Fcgi(_) => None,
+        }
+    }
+
+    /// Makes it plain data, for the worker that wants it. `None`: it is lost.
+    pub fn pack(self) -> Option<Parcel> {
+        match self {
+            Self::H2(protocol) => Some(Parcel(protocol.pack())),
+            Self::Fcgi(_) => None,
+        }
+    }
+
     /// What has happened since this was called before, which only HTTP/2 counts.
     pub fn take_counts(&self) -> Counts {
         match self {
@@ -239,7 +255,25 @@ impl ServerConnection {
     }
 }
 
+/// A server's connection on its way to another worker.
+pub struct Parcel(h2::Parcel);
+
+impl Parcel {
+    /// Goes on with the connection on the current worker. `None`: it is lost.
+    pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
+        let (connection, requests) = self.0.unpack()?;
+        Some((ServerConnection::H2(Box::new(connection)), Requests::H2(requests)))
+    }
+}
+
 impl Requests {
+    /// Another worker wants the connection, and gets it when no request is under way.
+    pub fn give_to(&self, worker: usize) {
+        if let Self::H2(requests) = self {
+            requests.give_to(worker);
+        }
+    }
+
     /// Begins a request; `None`: as many as the connection carries are under way, or it is about to end.
     pub fn begin(&self) -> Option<Carrier> {
         match self {

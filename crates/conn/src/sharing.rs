@@ -119,6 +119,26 @@ impl Shared {
         }
     }
 
+    /// Gives a connection that its server has opened to another worker, as soon as no request is under way; with `idle` only one
+    /// without. False: there is none.
+    pub(crate) fn lend(
+        &self,
+        pool: &Pool,
+        server: ServerId,
+        wanted: PoolKey<'_>,
+        (worker, idle): (usize, bool),
+    ) -> bool {
+        let generation = pool.generation(server);
+        let connections = self.0.borrow();
+        let mut fitting = connections.iter().filter(|own| {
+            let is_open = own.server == server && own.generation == generation && !own.requests.is_closing();
+            own.reversed && is_open && (!idle || own.requests.open() == 0) && wanted.fits(own.pool_key.as_deref())
+        });
+        let Some(own) = fitting.next() else { return false };
+        own.requests.give_to(worker);
+        true
+    }
+
     /// Those that their servers have opened take no more requests.
     pub(crate) fn release(&self) {
         for own in self.0.borrow().iter().filter(|own| own.reversed) {

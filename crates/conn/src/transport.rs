@@ -469,6 +469,11 @@ impl Transport {
         )
     }
 
+    /// Whether another worker may take it over: nothing is inside that was read and not used, or not written yet.
+    pub fn is_movable(&self) -> bool {
+        on!(self, _stream => true, tls => !tls.is_spoilt(), records => records.is_movable())
+    }
+
     /// Ends the connection by a reset, and keeps its socket for the next brief one ([`rt::net::reset`]). Only for
     /// connections that were opened with plain options; `v6` is the family that it was connected in.
     pub fn reset(self, v6: bool) {
@@ -522,6 +527,16 @@ impl Parked {
             parked => parked.resume().map(Transport::Plain),
             tls => tls.resume().map(secure),
             records => records.resume().map(shuffled)
+        )
+    }
+
+    /// Takes it over on the current worker, whatever happened on it. `None`: it is lost.
+    pub(crate) fn take_over(self) -> Option<Transport> {
+        on!(
+            self,
+            parked => parked.take_over().map(Transport::Plain),
+            tls => tls.take_over().map(secure),
+            records => records.take_over().map(shuffled)
         )
     }
 

@@ -64,6 +64,12 @@ impl WorkerLinks {
         self.shared.attach(server, pool.generation(server), pool_key, requests);
     }
 
+    /// Gives a connection that its server has opened to another worker, as soon as no request is under way on it; with `idle`
+    /// only one without. False: there is none.
+    pub fn lend(&self, pool: &Pool, server: ServerId, wanted_key: PoolKey<'_>, to: (usize, bool)) -> bool {
+        self.shared.lend(pool, server, wanted_key, to)
+    }
+
     /// Connections that their servers have opened take no more requests, so that they can be opened elsewhere (a stop).
     pub fn release(&self) {
         self.shared.release();

@@ -1,6 +1,7 @@
 //! One worker: the generation it serves, its idle links, its open sessions, its log. Everything here belongs to one
 //! thread; what workers share, and what outlives a configuration, is the process.
 
+mod arrivals;
 mod stopping;
 
 use std::cell::{Cell, RefCell};
@@ -41,6 +42,7 @@ use crate::sockets::Sockets;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
+use crate::worker::arrivals::Arrivals;
 
 mod recycled;
 mod tracing;
@@ -322,6 +324,8 @@ pub struct Worker {
     tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
+    /// Requests that wait for a connection of their server.
+    pub(crate) arrivals: Arrivals,
     /// Its connections to agents.
     pub(crate) agents: AgentLinks,
     /// Where lines go.
@@ -371,6 +375,7 @@ impl Worker {
             generations: Generations::new(first),
             tables,
             links: WorkerLinks::new(id),
+            arrivals: Arrivals::default(),
             agents: AgentLinks::default(),
             logger,
             sections: RefCell::default(),

@@ -38,7 +38,7 @@ pub(crate) use handle::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;
-pub use server::{Requests, ServerConnection};
+pub use server::{Parcel, Requests, ServerConnection};
 pub use solo::Solo;
 pub use stream::Stream;
 

@@ -346,6 +346,33 @@ impl Mover {
     }
 }
 
+/// What a connection without streams is to another worker that goes on with it.
+pub(super) struct Packed {
+    reader: Reader,
+    state: State,
+    departure: Departure,
+    broken: bool,
+    over: bool,
+}
+
+impl Packed {
+    pub(super) fn unpack(self) -> Mover {
+        let Self { reader, state, departure, broken, over } = self;
+        Mover { reader, state: Rc::new(RefCell::new(state)), departure, broken, over, ping_due: None }
+    }
+}
+
+impl Mover {
+    /// Takes everything out. Those that still have a part of the state find a connection that has ended.
+    pub(super) fn pack(mut self) -> Packed {
+        let (role, terms) = (self.state.borrow().role, self.state.borrow().terms);
+        let mut state = std::mem::replace(&mut *self.state.borrow_mut(), State::new(role, terms));
+        state.pinged = false;
+        let reader = std::mem::replace(&mut self.reader, Reader::new(terms.table_size, terms.max_head));
+        Packed { reader, state, departure: self.departure, broken: self.broken, over: self.over }
+    }
+}
+
 impl Drop for Mover {
     fn drop(&mut self) {
         let mut state = self.state.borrow_mut();

@@ -11,12 +11,12 @@ use base::moment::Moment;
 use tls::HandshakeInfo;
 use wire::h2::{ErrorCode, PREFACE};
 
-use super::mover::Mover;
+use super::mover::{Mover, Packed};
 use super::request::Request;
 use super::state::State;
 use super::{Counts, Ping, Role, Terms};
 use crate::about::About;
-use crate::transport::Transport;
+use crate::transport::{Parked, Transport};
 
 /// A connection, as the task has it that moves its frames.
 pub struct ServerConnection {
@@ -28,6 +28,8 @@ pub struct ServerConnection {
 
 /// What the connection's task and its requests know of it beside the streams.
 pub(super) struct Control {
+    /// The worker that wants the connection.
+    pub(super) wanted_by: Cell<Option<usize>>,
     pub(super) state: Rc<RefCell<State>>,
     pub(super) about: About,
     /// Answers that were received whole.
@@ -55,6 +57,7 @@ impl ServerConnection {
             about: About::of(&transport),
             answers: Cell::new(0),
             early: Cell::new(!transport.is_whole()),
+            wanted_by: Cell::new(None),
         });
         let requests = Requests(Rc::clone(&control));
         (Self { transport, input, mover, control }, requests)
@@ -104,10 +107,55 @@ impl ServerConnection {
         self.mover.take_counts()
     }
 
+    /// Whether another worker may go on with it: no request is under way, and nothing of a frame is here.
+    fn is_movable(&self) -> bool {
+        let state = self.mover.state.borrow();
+        let is_at_rest = state.halves.is_empty() && state.waiting() == 0 && !state.is_closing();
+        is_at_rest && self.transport.is_movable() && !self.control.early.get() && !self.mover.is_over()
+    }
+
+    /// The worker that wants the connection, where it can have it now.
+    pub fn wanted_by(&self) -> Option<usize> {
+        self.control.wanted_by.get().filter(|_| self.is_movable())
+    }
+
+    /// Makes it plain data, for another worker. Whoever has requests on it finds that it has ended.
+    pub fn pack(self) -> Parcel {
+        let Self { transport, input, mover, control } = self;
+        Parcel {
+            parked: transport.park(),
+            input: input.data().to_vec(),
+            packed: mover.pack(),
+            answers: control.answers.get(),
+        }
+    }
+
     /// Whether nobody has a request on it, or may begin one.
     fn is_unused(&self) -> bool {
         let state = self.mover.state.borrow();
         (state.is_closing() || Rc::strong_count(&self.control) == 1) && state.open() == 0
+    }
+}
+
+/// A connection on its way to another worker.
+pub struct Parcel {
+    parked: Parked,
+    input: Vec<u8>,
+    packed: Packed,
+    answers: u32,
+}
+
+impl Parcel {
+    /// Goes on with the connection on the current worker. `None`: it is lost.
+    pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
+        let transport = self.parked.take_over()?;
+        let mut input = rt::buffer();
+        if !input.push(&self.input) {
+            return None;
+        }
+        let (connection, requests) = ServerConnection::over(transport, input, self.packed.unpack());
+        requests.0.answers.set(self.answers);
+        Some((connection, requests))
     }
 }
 
@@ -125,6 +173,12 @@ impl Requests {
     /// Whether it takes no requests any more.
     pub fn is_closing(&self) -> bool {
         self.0.state.borrow().is_closing()
+    }
+
+    /// A worker wants the connection, and gets it when no request is under way.
+    pub fn give_to(&self, worker: usize) {
+        self.0.wanted_by.set(Some(worker));
+        self.0.state.borrow_mut().wake();
     }
 
     /// Whether the server has told its settings.

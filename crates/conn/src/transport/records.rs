@@ -224,6 +224,10 @@ impl Records {
         }
     }
 
+    pub(super) fn is_movable(&self) -> bool {
+        self.sealed.is_empty() && !self.has_received()
+    }
+
     pub(super) fn park(self) -> ParkedRecords {
         assert!(self.sealed.is_empty(), "a connection is idle whose last write is still pending");
         let spoilt = self.has_received();
@@ -238,6 +242,10 @@ impl ParkedRecords {
 
     pub(super) fn resume(self) -> Option<Records> {
         self.parked.resume().map(Records::new)
+    }
+
+    pub(super) fn take_over(self) -> Option<Records> {
+        self.parked.take_over().map(Records::new)
     }
 
     pub(super) fn adopt(self) -> Option<Records> {

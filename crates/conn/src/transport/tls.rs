@@ -554,9 +554,13 @@ impl Tls {
         matches!(self.try_fill(), Ok(false)) && self.input.is_empty()
     }
 
+    /// Whether something is inside that would be lost with it.
+    pub(super) fn is_spoilt(&self) -> bool {
+        !self.is_whole() || self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed
+    }
+
     pub(super) fn park(mut self) -> Box<ParkedTls> {
-        let spoilt =
-            !self.is_whole() || self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
+        let spoilt = self.is_spoilt();
         let connection = self.connection.take();
         let info = self.info.take();
         Box::new(ParkedTls { parked: self.stream.take().park(), connection, info, _counted: Counted::new(), spoilt })
@@ -579,6 +583,14 @@ impl ParkedTls {
             return None;
         }
         parked.resume().map(|stream| Tls::again(stream, connection, info))
+    }
+
+    pub(super) fn take_over(self) -> Option<Tls> {
+        let Self { parked, connection, info, _counted, spoilt } = self;
+        if spoilt {
+            return None;
+        }
+        parked.take_over().map(|stream| Tls::again(stream, connection, info))
     }
 
     pub(super) fn adopt(self) -> Option<Tls> {

@@ -96,10 +96,26 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
             put(out, format_args!(",\"{}\":{}", column.field.name, Shown(&value)));
         }
     }
+    stalls(object, out);
     let sum = object.sum.latencies(object.now);
     latency(&sum, out);
     out.push('}');
     sum
+}
+
+/// How often payload has waited for a window of HTTP/2; nothing where none has. HAProxy has no such columns.
+fn stalls(object: &Object<'_>, out: &mut String) {
+    if !matches!(object.kind, Kind::Frontend | Kind::Backend) {
+        return;
+    }
+    for (name, waits) in [
+        ("h2_stream_stalls", object.http2(|counters| &counters.stream_stalls)),
+        ("h2_connection_stalls", object.http2(|counters| &counters.connection_stalls)),
+    ] {
+        if waits != Value::U64(0) {
+            put(out, format_args!(",\"{name}\":{}", Shown(&waits)));
+        }
+    }
 }
 
 /// Writes every object of some kinds, `prefix` before the first.

@@ -150,7 +150,7 @@ impl<'a> Object<'a> {
     }
 
     /// A count of HTTP/2 on the object's side; 0 in TCP mode.
-    pub(super) fn http2(&self, of: impl Fn(&Http2Counters) -> &Count) -> Value {
+    pub(crate) fn http2(&self, of: impl Fn(&Http2Counters) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.http2_count(of) } else { 0 })
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::pool_key::{OwnedPoolKey, PoolKey};
+use conn::pool_key::PoolKey;
 use conn::several::{Connection, Requests, ServerConnection};
 use expression::sample::Context;
 use live::Entry;
@@ -21,16 +21,15 @@ use crate::worker::Worker;
 pub struct Attached {
     /// Index of its backend, and of it there.
     server: (usize, usize),
-    /// What the connection is called, as requests ask for it.
-    pool_key: Option<Box<OwnedPoolKey>>,
+    /// The key by which requests ask for the connection; empty where it has no name.
+    key: Vec<u8>,
 }
 
 impl Attached {
     /// As a rule says.
     pub fn by(attach: &Attach, context: &Context<'_>) -> Self {
         let name = attach.name.as_ref().and_then(|name| name.evaluate(context)).and_then(|name| context.as_text(name));
-        let pool_key = name.and_then(|name| PoolKey::new(&named(name)).keep(None));
-        Self { server: (attach.backend, attach.server), pool_key }
+        Self { server: (attach.backend, attach.server), key: name.map(named).unwrap_or_default() }
     }
 }
 
@@ -72,7 +71,7 @@ fn give(session: &Session, client: Client, attached: Attached) {
     let terms = sharing::terms(&session.generation().program.global, server);
     let Some((connection, requests)) = ServerConnection::reversed(client.conn, terms) else { return };
     let joining = Joining {
-        pool_key: attached.pool_key,
+        key: attached.key,
         limit: session.proxy().timeouts.request(),
         interval: server.connecting.idle_ping,
         _slots: slots,
@@ -99,7 +98,7 @@ impl Drop for Load {
 
 /// A connection that becomes one of its server's.
 struct Joining {
-    pool_key: Option<Box<OwnedPoolKey>>,
+    key: Vec<u8>,
     /// How long it may take to say what it takes.
     limit: Option<Duration>,
     /// `idle-ping` of the server.
@@ -111,7 +110,7 @@ struct Joining {
 /// it once its server has told its settings.
 async fn carry(
     (load, owner): (Load, (usize, usize)),
-    mut joining: Joining,
+    joining: Joining,
     mut connection: ServerConnection,
     requests: Requests,
 ) {
@@ -128,11 +127,33 @@ async fn carry(
         }
         timer.poll_expired(cx).map(|()| false)
     });
-    let worker = &load.0;
-    if !is_settled.await || worker.process.is_stopping() {
+    if !is_settled.await || load.0.process.is_stopping() {
         return;
     }
     drop(timer);
-    worker.links.attach(&worker.process.pool, owner.1, joining.pool_key.take(), &requests);
-    sharing::carry((Rc::clone(worker), owner), connection, requests, (joining.interval, true)).await;
+    join((load, owner), joining, connection, requests).await;
+}
+
+/// Has the requests of this worker find a connection, until it has ended or goes to another one.
+async fn join(
+    (load, owner): (Load, (usize, usize)),
+    joining: Joining,
+    mut connection: ServerConnection,
+    requests: Requests,
+) {
+    let worker = &load.0;
+    let pool = &worker.process.pool;
+    worker.links.attach(pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
+    worker.arrivals.wake();
+    sharing::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true)).await;
+    let next = connection.wanted_by();
+    worker.links.note_ended(pool, &requests);
+    let Some((next, parcel)) = next.and_then(|next| Some((next, connection.pack()?))) else { return };
+    drop(load);
+    let receive = move |worker: &Rc<Worker>| {
+        let Some((connection, requests)) = parcel.unpack().filter(|_| !worker.process.is_stopping()) else { return };
+        let load = Load::on(worker);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, join((load, owner), joining, connection, requests));
+    };
+    rt::post(next as rt::WorkerId, Box::new(move || crate::on_worker(receive)));
 }

@@ -221,7 +221,7 @@ impl Request<'_> {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
         }
         if server.is_reversed() {
-            return self.reversed_link(server);
+            return rt::boxed(self.reversed_link(server)).await;
         }
         let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
         let special = self.special_protocol(server);

@@ -133,21 +133,21 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
 
 /// Serves a connection until it has ended. An idle one is asked every so often whether its server is there; one of HTTP/2 is
 /// counted.
-pub(super) async fn carry(
+async fn carry(
     (worker, owner): (Rc<Worker>, (usize, usize)),
-    connection: ServerConnection,
+    mut connection: ServerConnection,
     requests: Requests,
     watched: (Option<Duration>, bool),
 ) {
-    move_frames((&worker, owner), connection, &requests, watched).await;
+    move_frames((&worker, owner), &mut connection, &requests, watched).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
-/// Moves what the requests of a connection have to send and to receive, and counts its handshake, where that was not over
+/// Moves what the requests of a connection have to send and to receive, until it has ended or another worker may have it, and counts its handshake, where that was not over
 /// when it began.
-async fn move_frames(
+pub(super) async fn move_frames(
     (worker, (proxy, server)): (&Worker, (usize, usize)),
-    mut connection: ServerConnection,
+    connection: &mut ServerConnection,
     requests: &Requests,
     (interval, is_http2): (Option<Duration>, bool),
 ) {
@@ -173,6 +173,9 @@ async fn move_frames(
                 metrics::server_handshake(worker, (proxy, server), handshake);
             }
             if polled.is_ready() {
+                return Poll::Ready(());
+            }
+            if connection.wanted_by().is_some() {
                 return Poll::Ready(());
             }
             if requests.open() == 0 {

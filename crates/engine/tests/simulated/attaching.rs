@@ -63,7 +63,7 @@ fn a_connection_is_found_by_its_name() {
     let sections = "frontend pub\n bind 10.0.0.1:80\n use_backend edge\n\
                     frontend priv\n bind 10.0.0.1:81 accept-proxy\n tcp-request session attach-srv edge/dev name src\n\
                     backend edge\n server dev rhttp@ pool-conn-name hdr(x-name)";
-    attaching(sections).workers(&[1]).shuffled().seeds(0..4).run(|world| async move {
+    attaching(sections).shuffled().seeds(0..4).run(|world| async move {
         let mut ends = Vec::new();
         for name in ["10.9.0.1", "10.9.0.2"] {
             let mut peer = Peer::connect(EDGE).await;
@@ -84,6 +84,71 @@ fn a_connection_is_found_by_its_name() {
         client.expect(page(503)).await;
         client.send(GET).await;
         client.expect(page(503)).await;
+        world.forget_log();
+    });
+}
+
+/// A connection goes to the worker whose request needs it, once no request is under way on it: until then that one waits.
+#[test]
+fn requests_of_every_worker_reach_the_connection() {
+    attaching(SECTIONS).workers(&[2, 4]).shuffled().seeds(0..8).run(|world| async move {
+        let mut dev = attached().await;
+        let mut clients = Vec::new();
+        for number in 0..8 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get(&format!("/{number}"))).await;
+            let stream = dev.expect_request(&get_at_server(&format!("/{number}")), b"").await;
+            dev.answer(stream, b"hello").await;
+            client.expect(answer_at_client("hello")).await;
+            clients.push(client);
+        }
+        for round in 0..8 {
+            let other = (round + 3) % 8;
+            clients[round].send(get("/first")).await;
+            let first = dev.expect_request(&get_at_server("/first"), b"").await;
+            clients[other].send(get("/second")).await;
+            sleep(75).await;
+            dev.answer(first, b"first").await;
+            clients[round].expect(answer_at_client("first")).await;
+            let second = dev.expect_request(&get_at_server("/second"), b"").await;
+            dev.answer(second, b"second").await;
+            clients[other].expect(answer_at_client("second")).await;
+        }
+        drop(dev);
+        sleep(1).await;
+        for client in &mut clients {
+            client.send(GET).await;
+            client.expect(page(503)).await;
+        }
+        world.forget_log();
+    });
+}
+
+/// A request waits for a connection that carries others no longer than for one that is opened.
+#[test]
+fn a_request_waits_as_long_as_for_a_connection() {
+    attaching(SECTIONS).workers(&[2]).seeds(0..8).run(|world| async move {
+        let mut dev = attached().await;
+        let mut one = Peer::connect(WEIR).await;
+        one.send(get("/first")).await;
+        let first = dev.expect_request(&get_at_server("/first"), b"").await;
+        let mut clients = Vec::new();
+        for _ in 0..6 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get("/second")).await;
+            clients.push(client);
+        }
+        sleep(15_000).await;
+        dev.answer(first, b"first").await;
+        one.expect(answer_at_client("first")).await;
+        for client in &mut clients {
+            let second = dev.expect_request(&get_at_server("/second"), b"").await;
+            dev.answer(second, b"second").await;
+            let _ = client;
+        }
+        for client in &mut clients {
+            client.expect(answer_at_client("second")).await;
+        }
         world.forget_log();
     });
 }

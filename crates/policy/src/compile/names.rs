@@ -7,7 +7,7 @@ use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::RuleNames;
 use config::span::Span;
-use config::spec::{Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
+use config::spec::{AddressSpec, Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
 use expression::Names;
 use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use expression::key::Keys;
@@ -291,6 +291,7 @@ impl RuleNames for SpecNames<'_> {
                 connecting.protocol.filter(|protocol| !matches!(protocol, MuxProtocol::Http1 | MuxProtocol::None));
             let what = speaks.map(|protocol| format!("proto {}", protocol.name()));
             what.or_else(|| connecting.socks4.is_some().then(|| "socks4".to_owned()))
+                .or_else(|| matches!(server.address.value, AddressSpec::Reverse { .. }).then(|| "rhttp@".to_owned()))
                 .or_else(|| (connecting.proxy_header != ProxyHeaderSpec::default()).then(|| "send-proxy".to_owned()))
         };
         let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));

@@ -94,8 +94,18 @@ impl ParkedStream {
     /// peer closed, or sent bytes that were not asked for. On the worker that it was parked on this costs no system call.
     pub fn adopt(self) -> Option<Stream> {
         current::with(|worker| {
-            if worker.remote.instance == self.instance { self.adopt_here(worker) } else { self.adopt_from_afar() }
+            if worker.remote.instance == self.instance { self.adopt_here(worker) } else { self.adopt_from_afar(false) }
         })
+    }
+
+    /// Takes the stream up on the current worker, whatever happened on it. `None`, and the stream closed, where its worker has
+    /// lost it.
+    pub fn take_over(self) -> Option<Stream> {
+        if current::with(|worker| worker.remote.instance == self.instance) {
+            self.resume()
+        } else {
+            self.adopt_from_afar(true)
+        }
     }
 
     /// Takes the stream up again on the worker that it was parked on, whatever happened on it: for protocols in which an
@@ -124,7 +134,7 @@ impl ParkedStream {
         Some(Stream::resume(socket, key))
     }
 
-    fn adopt_from_afar(self) -> Option<Stream> {
+    fn adopt_from_afar(self, whatever: bool) -> Option<Stream> {
         let home = mailbox::find(self.index).filter(|home| home.instance == self.instance);
         if let Some(home) = &home {
             match &self.socket {
@@ -132,7 +142,7 @@ impl ParkedStream {
                 Socket::Sim(socket) => socket.unwatch(self.instance),
             }
         }
-        if self.socket.has_something() {
+        if !whatever && self.socket.has_something() {
             return None;
         }
         let (socket, key) = self.into_parts();
@@ -140,7 +150,9 @@ impl ParkedStream {
             home.send(Message::Forget(key));
         }
         let mut source = Source::new();
-        source.read = Readiness::Drained;
+        if !whatever {
+            source.read = Readiness::Drained;
+        }
         Some(Stream::enter(socket, source))
     }
 
