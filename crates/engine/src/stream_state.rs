@@ -4,6 +4,7 @@
 use crate::stream::budget::Spent;
 use crate::stream::cache::CacheUse;
 use crate::stream::filter::Filters;
+use crate::stream::instrumentation::Instrumentation;
 use crate::stream::kernel::Kernel;
 use crate::stream::otel::StreamTrace;
 use base::moment::WallTime;
@@ -150,6 +151,8 @@ pub struct StreamState {
     pub variables: RefCell<Store>,
     /// What scripts keep for it.
     pub kept_by_scripts: Cell<Option<Box<dyn Any>>>,
+    /// What its filters tell of it (`filter otel`).
+    pub told: Cell<Option<Box<Instrumentation>>>,
     /// What it tells of itself (`otel-trace`).
     pub trace: Option<Box<StreamTrace>>,
     /// How it ended.
@@ -417,6 +420,7 @@ impl StreamState {
             inspected,
             task,
             trace,
+            told,
             number,
             logged,
             orders,
@@ -461,6 +465,7 @@ impl StreamState {
         // By name, so that a new one is not missed: what rules have noted.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
         let _ = (ends, spent, spent_on_log, kept_by_scripts);
+        told.take();
         request.clear();
         response.clear();
         (*filters, *task, *inspected, *trace) = (None, None, false, None);

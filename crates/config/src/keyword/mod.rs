@@ -20,6 +20,7 @@ pub(crate) mod load_options;
 mod log_line;
 mod negation;
 mod option;
+mod otel_file;
 mod paths;
 mod place;
 mod proxy;
@@ -38,6 +39,7 @@ mod upgrade;
 mod verify;
 
 pub use error_page::fault as error_page_fault;
+pub use otel_file::read_files as read_otel_files;
 pub use server::added::{keywords as added_server_keywords, read as read_added_server};
 pub use spoe::read_files as read_spoe_files;
 pub use table::Standing;

@@ -256,6 +256,12 @@ pub(crate) const TABLE: &[Action] = &[
     ),
     action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
     works(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        "otel-group",
+        "<filter> <group>",
+        "Runs the scopes of a group of `filter otel`.",
+    ),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "send-spoe-group",
         "<engine> <group>",

@@ -108,7 +108,7 @@ fn read_file(
 }
 
 /// The name of a scope; the error: what is wrong with the line.
-fn scope(section: &Section) -> Result<&str, String> {
+pub(super) fn scope(section: &Section) -> Result<&str, String> {
     let line = &section.line;
     let name = line.text(0).strip_prefix('[').unwrap_or_default();
     if let Some(next) = line.words.get(1) {

@@ -1,7 +1,7 @@
 //! Filters (configuration manual, sections 4 and 9): what stands in the way of a proxy's streams, in the order in which it
 //! was declared. Must never know what a filter does.
 
-use super::{RuleLineSpec, SpoeFilterSpec};
+use super::{OtelFilterSpec, RuleLineSpec, SpoeFilterSpec};
 use crate::span::Spanned;
 
 /// The filters of a proxy.
@@ -42,6 +42,8 @@ pub enum FilterSpec {
     },
     /// `filter spoe`.
     Spoe(SpoeFilterSpec),
+    /// `filter otel` and `filter opentelemetry`.
+    Otel(OtelFilterSpec),
 }
 
 impl FilterSpec {
@@ -57,6 +59,7 @@ impl FilterSpec {
             Self::Compression { upload: true, .. } => "comp-req",
             Self::Compression { upload: false, .. } => "comp-res",
             Self::Spoe(_) => "spoe",
+            Self::Otel(own) => own.keyword,
         }
     }
 }

@@ -87,7 +87,10 @@ pub use log_forward::{LogForwardSpec, LogHost};
 pub use lua::{LuaLibraries, LuaPathSpec, LuaScriptSpec, LuaSpec, LuaStderr};
 pub use machine::MachineSpec;
 pub use mail::{EmailAlertSpec, MailersSpec};
-pub use otel::{OtelExporterSpec, OtelTraceSpec, WHOLE_SAMPLE};
+pub use otel::{
+    OtelCarrierSpec, OtelEvent, OtelExporterSpec, OtelFileSpec, OtelFilterSpec, OtelPipelineSpec, OtelSampler,
+    OtelScopeSpec, OtelSpanSpec, OtelStatus, OtelTraceSpec, WHOLE_SAMPLE,
+};
 pub use peers::{PeerSpec, PeerTableSpec, PeersSpec};
 pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
@@ -140,6 +143,8 @@ pub struct SectionsSpec {
     pub fcgi_apps: Vec<FcgiAppSpec>,
     /// What the files of `filter spoe` say, one entry a filter.
     pub spoe_engines: Vec<SpoeEngineSpec>,
+    /// What the files of `filter otel` say, one entry a filter.
+    pub otel_filters: Vec<OtelFileSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `log-profile`.

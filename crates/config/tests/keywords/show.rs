@@ -80,6 +80,7 @@ pub fn spec(spec: &Spec) -> String {
         acme,
         fcgi_apps,
         spoe_engines: _,
+        otel_filters: _,
     } = &spec.sections;
     fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));

@@ -9,7 +9,7 @@ use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::{metrics, observing, otel, persistence, tracing, tracking};
+use crate::stream::{instrumentation, metrics, observing, otel, persistence, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -20,6 +20,7 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
         tracing::ended(session, &known);
         observing::end(session, &known);
         otel::conclude(session, &mut known);
+        instrumentation::conclude(session, &known);
         if session.worker.logger.has_expressions(session.frontend) {
             tracking::settle(session, &mut known);
         } else {

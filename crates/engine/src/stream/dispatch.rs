@@ -33,8 +33,8 @@ use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{
-    body, conclude, fcgi, filter, forwarded, kernel, metrics, observing, otel, persistence, sticking, tracing, tunnel,
-    websocket,
+    body, conclude, fcgi, filter, forwarded, instrumentation, kernel, metrics, observing, otel, persistence, sticking,
+    tracing, tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
@@ -161,6 +161,7 @@ impl<'s> Plan<'s> {
             state.borrow_mut().request.remove_all(name);
         }
         otel::prepare(&mut state.borrow_mut());
+        instrumentation::prepare(session, state);
         let filters = state.borrow().filters.clone();
         let mut asks_agents = false;
         if let Some(filters) = &filters {
@@ -271,6 +272,7 @@ impl<'s> Plan<'s> {
         conclude::log_step(session, state, Origin::Connect);
         sticking::remember(session, &state.borrow());
         otel::send(&mut state.borrow_mut());
+        instrumentation::send(session, state);
         let Route { proxy, backend } = self.route;
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();

@@ -27,6 +27,7 @@ pub mod header_validation;
 pub mod hedging;
 mod hints;
 pub mod http;
+pub mod instrumentation;
 pub mod kernel;
 mod link_reuse;
 pub mod metrics;

@@ -58,7 +58,7 @@ pub enum Ended<'a> {
 }
 
 /// A name that is not all zero.
-fn new_id<const N: usize>() -> [u8; N] {
+pub(crate) fn new_id<const N: usize>() -> [u8; N] {
     let mut id = [0; N];
     for part in id.chunks_mut(8) {
         part.copy_from_slice(&rt::random().to_be_bytes()[..part.len()]);

@@ -12,7 +12,9 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{capturing, conclude, content, dispatch, filter, metrics, otel, several, tracing, tracking};
+use crate::stream::{
+    capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
+};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -65,6 +67,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             let proxy = session.proxy();
             otel::begin(session, &mut state.borrow_mut());
             filter::begin(session, &state);
+            instrumentation::begin(session, &state.borrow());
             conclude::log_step(session, &state, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;

@@ -1,7 +1,7 @@
 //! The way of a request to its backend: what the frontend and the backend ask of it, and the choice between backends. Must
 //! never ask for a server.
 
-use config::spec::Mode;
+use config::spec::{Mode, OtelEvent};
 use conn::h1::UnreadBody;
 use policy::program::{Backend, Proxy};
 
@@ -13,7 +13,7 @@ use crate::stream::header_validation::{screen, screens};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
-use crate::stream::{conclude, content, filter, metrics, password_check, stats_page};
+use crate::stream::{conclude, content, filter, instrumentation, metrics, password_check, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -37,6 +37,7 @@ pub async fn route<'s>(
     body: UnreadBody,
 ) -> Option<(Route<'s>, SharedStreamState, UnreadBody)> {
     let proxy = session.proxy();
+    instrumentation::fire(session, &state.borrow(), &[OtelEvent::FrontendHttpRequest]);
     let (state, body) = pass(session, client, (state, body), proxy, None).await?;
     let chosen = state.borrow().backend;
     // A session that came in TCP mode may have its backend already.
@@ -63,6 +64,7 @@ pub async fn route<'s>(
     }
     metrics::backend(&session.worker, own);
     let asks_agents = filter::choose(session, &state, own);
+    instrumentation::route(session, &state.borrow());
     if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
         for rules in [(of_frontend, None), own.rules.on_request_bytes()] {

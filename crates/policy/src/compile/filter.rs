@@ -30,6 +30,7 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::FcgiApp => Filter::FcgiApp,
         FilterSpec::Spoe(_) => Filter::Spoe,
+        FilterSpec::Otel(_) => Filter::Otel,
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
                 CompressionDirection::Request => *upload,
@@ -83,6 +84,7 @@ impl Compiler<'_> {
     /// The filters of a proxy.
     pub(super) fn filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Filters {
         let written = &proxy.filters;
+        let otel = self.otel_filters(spec, index, proxy);
         let filter = |filter: &FilterSpec| match filter {
             FilterSpec::Bandwidth(limit @ BandwidthSpec { shared: Some(shared), .. }) => {
                 self.shared_limit(spec, index, limit, shared)
@@ -101,6 +103,7 @@ impl Compiler<'_> {
         Filters {
             are_wanted: !written.list.is_empty() || proxy.rules.rules.iter().any(replaces),
             list: written.list.iter().map(filter).collect(),
+            otel,
             request: order(written, written.request.as_ref()),
             response: order(written, written.response.as_ref()),
         }

@@ -1,6 +1,7 @@
 //! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
 //! to one stream.
 
+use super::OtelFilter;
 use config::spec::CompressionAlgorithm;
 use expression::Expression;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub struct Filters {
     pub are_wanted: bool,
     /// As declared.
     pub list: Box<[Filter]>,
+    /// Those that tell a collector, as declared.
+    pub otel: Box<[Arc<OtelFilter>]>,
     /// Which of them see what goes to the server, in this order.
     pub request: Box<[usize]>,
     /// Which of them see what goes to the client, in this order.
@@ -38,6 +41,8 @@ pub enum Filter {
     Compression(CompressionFilter),
     /// `filter spoe`: what it asks an agent is asked by rules.
     Spoe,
+    /// `filter otel`: what it tells is in [`Filters::otel`].
+    Otel,
 }
 
 /// A filter that stores responses.

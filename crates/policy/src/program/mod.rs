@@ -60,7 +60,10 @@ pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
 pub use name::ServerName;
 pub use ocsp::OcspUpdates;
-pub use otel::{OtelExporter, OtelExporters, OtelFormat, OtelTrace};
+pub use otel::{
+    OtelCarrier, OtelExporter, OtelExporters, OtelFilter, OtelFinish, OtelFormat, OtelReference, OtelScope, OtelSpan,
+    OtelSpanEvent, OtelTrace,
+};
 pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};

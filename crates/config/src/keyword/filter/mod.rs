@@ -5,6 +5,7 @@ mod bandwidth;
 mod cache;
 mod compression;
 mod fcgi_app;
+mod otel;
 mod sequence;
 mod spoe;
 mod trace;
@@ -25,10 +26,6 @@ pub(crate) type FilterKeyword = Keyword<ProxyParse>;
 
 const fn supported(name: &'static str, usage: &'static str, doc: &'static str, parse: ProxyParse) -> FilterKeyword {
     Keyword::new((), name, usage, doc, Status::Supported(parse))
-}
-
-const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> FilterKeyword {
-    Keyword::new((), name, usage, doc, Status::NotYet)
 }
 
 const fn refused(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> FilterKeyword {
@@ -55,6 +52,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
     supported("compression", "", "Puts compression among the filters.", compression::both),
     supported("fcgi-app", "<section>", "Puts a FastCGI application among the filters.", fcgi_app::read),
     supported("grpc-web", "", "Translates gRPC-Web of clients to gRPC of servers, and back. Weir's own.", grpc_web),
+    supported("opentelemetry", "[id <id>] config <file>", "Sends spans of streams to a collector.", otel::read),
     refused(
         "opentracing",
         "[id <id>] config <file>",
@@ -69,7 +67,7 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
         "'filter ot' is not supported by Weir: the OpenTracing project has ended. Log lines with 'unique-id-format' or with \
              the request's traceparent field, and 'trace' sources of the runtime API, tell how requests went.",
     ),
-    not_yet("otel", "[id <id>] config <file>", "OpenTelemetry."),
+    supported("otel", "[id <id>] config <file>", "OpenTelemetry, by its short name.", otel::read),
     supported("spoe", "[engine <name>] config <file>", "Asks external agents.", spoe::read),
     supported(
         "trace",
@@ -140,6 +138,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "grpc-web" => (row.name, "GRPCWEB"),
         "fcgi-app" => (row.name, "FCGI"),
         "spoe" => (row.name, "SPOE"),
+        "opentelemetry" | "otel" => (row.name, "OTEL"),
         _ => (row.name, "TRACE"),
     })
 }

@@ -28,6 +28,7 @@ mod switching;
 mod timeouts;
 
 pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
+pub(crate) use otel::percent;
 
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;

@@ -21,6 +21,7 @@ use crate::stream::dispatch::trailers;
 use crate::stream::early;
 use crate::stream::fcgi;
 use crate::stream::filter;
+use crate::stream::instrumentation;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
@@ -306,6 +307,7 @@ impl Exchange<'_> {
         if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
             state.captures.borrow_mut().take_response(plan, &state.response);
         }
+        instrumentation::answer(self.session, state);
         Ok(())
     }
 

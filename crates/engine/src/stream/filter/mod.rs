@@ -237,7 +237,9 @@ impl Set {
                     let limits = session.generation().program.global.compression;
                     Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
                 }
-                policy::program::Filter::FcgiApp | policy::program::Filter::Spoe => Box::new(Marker),
+                policy::program::Filter::FcgiApp | policy::program::Filter::Spoe | policy::program::Filter::Otel => {
+                    Box::new(Marker)
+                }
                 policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };

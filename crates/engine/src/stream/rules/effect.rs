@@ -1,6 +1,7 @@
 //! What rules do to a stream or its session, once it is worked out. Must never evaluate a rule.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::spec::{LogLevel, LogStep};
@@ -9,7 +10,7 @@ use policy::rule::{End, Packets, Peer, TimeoutKind};
 
 use crate::stream::attaching::Attached;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::{conclude, filter};
+use crate::stream::{conclude, filter, instrumentation};
 
 /// What a rule does to a stream or its connections, worked out.
 pub(super) enum Effect {
@@ -33,6 +34,8 @@ pub(super) enum Effect {
     Log(LogStep, Option<usize>),
     /// The client's connection becomes one to a server.
     Attach(Attached),
+    /// Scopes of a filter that tells a collector run: its name, and that of the group.
+    OtelGroup(Arc<(Box<str>, Box<str>)>),
     /// Another end of the client's connection.
     Ends(End, SocketAddr),
 }
@@ -65,6 +68,7 @@ pub(super) fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
         Effect::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
         Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
         Effect::Attach(attached) => session.attach(attached),
+        Effect::OtelGroup(names) => instrumentation::group(view, &names.0, &names.1),
         Effect::Ends(end, address) => {
             let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
             if of_stream {

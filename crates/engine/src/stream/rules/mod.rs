@@ -315,6 +315,7 @@ impl<'s, 'r> Course<'s, 'r> {
             },
             Action::SetLogLevel(_)
             | Action::Log { .. }
+            | Action::OtelGroup(_)
             | Action::SetTimeout(..)
             | Action::DisableRetry
             | Action::SetPackets(..)
@@ -340,6 +341,7 @@ impl<'s, 'r> Course<'s, 'r> {
         Some(match action {
             Action::SetLogLevel(level) => Effect::LogLevel(*level),
             Action::Log { step, profile } => Effect::Log(*step, *profile),
+            Action::OtelGroup(names) => Effect::OtelGroup(std::sync::Arc::clone(names)),
             Action::SetTimeout(kind, period) => Effect::Timeout(*kind, period.evaluate(context)?),
             Action::DisableRetry => Effect::DisableRetry,
             Action::SetPackets(peer, packets, number) => Effect::Packets(*peer, *packets, number.evaluate(context)?),

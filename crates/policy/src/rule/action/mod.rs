@@ -10,6 +10,7 @@ mod head;
 mod list;
 mod log;
 mod mirror;
+mod otel;
 mod packet;
 mod queue;
 mod redirect;
@@ -46,6 +47,7 @@ use config::spec::{LogLevel, LogStep};
 use expression::Expression;
 use expression::log_format::LogFormat;
 use expression::variable::{Variable, VariableCondition};
+use std::sync::Arc;
 
 /// What a rule does.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +69,8 @@ pub enum Action {
         /// `profile`: the index of the one that counts for all targets.
         profile: Option<usize>,
     },
+    /// `otel-group`: the names of the filter and of the group.
+    OtelGroup(Arc<(Box<str>, Box<str>)>),
     /// `set-log-level`; `None`: nothing is logged.
     SetLogLevel(Option<LogLevel>),
     /// `capture`: a sample goes into a slot.
@@ -182,6 +186,7 @@ const FAMILIES: &[&[Row]] = &[
     packet::TABLE,
     queue::TABLE,
     resolve::TABLE,
+    otel::TABLE,
     spoe::TABLE,
     tcp::TABLE,
     timeout::TABLE,

@@ -1,5 +1,7 @@
 //! OpenTelemetry: the defaults of exporters are filled in, the formats of traces are compiled. Must never send anything.
 
+mod filter;
+
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::{OtelExporter, OtelExporters, OtelFormat, OtelTrace};
@@ -46,7 +48,14 @@ impl Compiler<'_> {
     /// Where telemetry goes.
     pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
         let written = spec.global.otel_exporter.as_deref();
-        written.map(|written| Arc::new(exporter(written, Signal::Traces))).into_iter().collect()
+        let global = written.map(|written| Arc::new(exporter(written, Signal::Traces)));
+        let of_filters = spec.sections.otel_filters.iter().filter_map(|file| file.pipeline.as_ref());
+        let of_filters = of_filters.map(|pipeline| {
+            let plan = exporter(&pipeline.exporter, Signal::Traces);
+            let scope = pipeline.scope.as_deref().map_or(plan.scope.clone(), Into::into);
+            Arc::new(OtelExporter { url: pipeline.exporter.url.as_str().into(), scope, ..plan })
+        });
+        global.into_iter().chain(of_filters).collect()
     }
 
     /// A format of a span's end, where requests and answers are still known: it may stand where a line of the log may, or among

@@ -1,0 +1,479 @@
+//! The spans that `filter otel` describes: its scopes run at the events of a stream, and among rules. Each name stands for one open
+//! span of the stream. Must never wait, nor change more of a request than the fields that carry a context.
+
+use std::sync::Arc;
+
+use config::spec::{OtelEvent, OtelStatus};
+use expression::Expression;
+use expression::sample::{self, Value};
+use policy::program::{OtelCarrier, OtelFilter, OtelFinish, OtelReference, OtelScope, OtelSpan, Proxy};
+use wire::otlp::{Kind, Message, SpanContext, SpanEvent, SpanHead, Status, Value as Attribute};
+use wire::trace_context::{self, TraceContext};
+
+use crate::session::Session;
+use crate::stream::evaluate::EvalContext;
+use crate::stream::otel::new_id;
+use crate::stream_state::StreamState;
+use crate::telemetry::nanoseconds;
+use crate::worker::SharedStreamState;
+
+/// Bytes of a text at most.
+const LONGEST: usize = 4_096;
+/// Bytes of what is added to one span at most.
+const LARGEST_SPAN: usize = 64 * 1024;
+/// Spans that a stream opens for a filter at most.
+const MOST_SPANS: u32 = 1_024;
+/// Bytes of baggage (W3C Baggage, section 3.3.2).
+const MOST_BAGGAGE: usize = 8_192;
+
+/// A context that was read or kept.
+#[derive(Clone)]
+struct Known {
+    context: TraceContext,
+    state: Vec<u8>,
+    /// It comes from another process.
+    is_remote: bool,
+}
+
+/// A span that is open.
+struct Open {
+    own: Known,
+    parent: Option<Known>,
+    is_root: bool,
+    /// It was opened on the way of the response.
+    of_response: bool,
+    start: u64,
+    /// Attributes, events and links, encoded.
+    rest: Vec<u8>,
+    status: (Status, Vec<u8>),
+}
+
+/// What one filter tells of a stream.
+struct Course {
+    filter: Arc<OtelFilter>,
+    /// `rate-limit` has let the stream pass, and no error has ended it.
+    is_active: bool,
+    spans: Vec<Option<Open>>,
+    contexts: Vec<(Box<str>, Known)>,
+    /// `name=value` with commas between.
+    baggage: Vec<u8>,
+    opened: u32,
+}
+
+/// What all filters tell of a stream.
+#[derive(Default)]
+pub struct Instrumentation {
+    courses: Vec<Course>,
+    /// Fields that the request gets before it goes to a server.
+    fields: Vec<(Box<[u8]>, Vec<u8>)>,
+}
+
+/// The filters of a stream, those of the frontend first.
+fn filters<'s>(session: &'s Session, state: &StreamState) -> impl Iterator<Item = &'s Arc<OtelFilter>> + use<'s> {
+    let frontend = session.proxy();
+    let backend = state.backend.map(|index| session.proxy_at(index)).filter(|own| own.index != frontend.index);
+    let own = |proxy: &'s Proxy| proxy.filters.otel.iter();
+    own(frontend).chain(backend.into_iter().flat_map(own))
+}
+
+fn is_wanted(session: &Session, state: &StreamState) -> bool {
+    let of_backend = |index| !session.proxy_at(index).filters.otel.is_empty();
+    !session.proxy().filters.otel.is_empty() || state.backend.is_some_and(of_backend)
+}
+
+/// Something has happened: scopes that wait for it run.
+#[inline]
+pub fn fire(session: &Session, state: &StreamState, events: &[OtelEvent]) {
+    if is_wanted(session, state) {
+        run_events(session, state, events);
+    }
+}
+
+/// A stream begins.
+#[inline]
+pub fn begin(session: &Session, state: &StreamState) {
+    use OtelEvent::{ClientSessionStart, FrontendTcpRequest, HttpBodyRequest, HttpWaitRequest, StreamStart};
+    let events = [StreamStart, ClientSessionStart, FrontendTcpRequest, HttpWaitRequest, HttpBodyRequest];
+    fire(session, state, &events);
+}
+
+/// A request has its backend.
+#[inline]
+pub fn route(session: &Session, state: &StreamState) {
+    use OtelEvent::{BackendHttpRequest, BackendSet, BackendTcpRequest, SwitchingRulesRequest};
+    let differs = state.backend != Some(session.frontend);
+    fire(session, state, &[SwitchingRulesRequest]);
+    if differs {
+        fire(session, state, &[BackendSet]);
+    }
+    fire(session, state, &[BackendTcpRequest, BackendHttpRequest]);
+}
+
+/// Rules have run, and the request is about to be sent.
+#[inline]
+pub fn prepare(session: &Session, state: &SharedStreamState) {
+    use OtelEvent::{
+        HttpHeadersRequest, HttpProcessRequest, ProcessServerRulesRequest, ProcessStickingRulesRequest,
+        TcpRdpCookieRequest,
+    };
+    let events = [
+        ProcessServerRulesRequest,
+        HttpProcessRequest,
+        TcpRdpCookieRequest,
+        ProcessStickingRulesRequest,
+        HttpHeadersRequest,
+    ];
+    fire(session, &state.borrow(), &events);
+    inject(state);
+}
+
+/// A server was found.
+#[inline]
+pub fn send(session: &Session, state: &SharedStreamState) {
+    fire(session, &state.borrow(), &[OtelEvent::ServerSessionStart]);
+    inject(state);
+}
+
+/// A server has answered.
+#[inline]
+pub fn answer(session: &Session, state: &StreamState) {
+    use OtelEvent::{HttpHeadersResponse, HttpResponse, HttpWaitResponse, ProcessStoreRulesResponse, TcpResponse};
+    let events = [TcpResponse, HttpWaitResponse, ProcessStoreRulesResponse, HttpResponse, HttpHeadersResponse];
+    fire(session, state, &events);
+}
+
+/// A stream has ended; spans that are open still end with it.
+#[inline]
+pub fn conclude(session: &Session, state: &StreamState) {
+    if is_wanted(session, state) {
+        run_end(session, state);
+    }
+}
+
+fn run_end(session: &Session, state: &StreamState) {
+    use OtelEvent::{
+        ClientSessionEnd, HttpEndRequest, HttpEndResponse, HttpReply, ServerSessionEnd, ServerUnavailable, StreamStop,
+    };
+    let (is_connected, is_answered) = (state.timings.connected.is_some(), state.server_status.is_some());
+    if state.has_request && is_answered {
+        run_events(session, state, &[HttpEndRequest, HttpEndResponse]);
+    }
+    if state.has_request && !is_answered && state.status > 0 {
+        run_events(session, state, &[HttpReply]);
+    }
+    if state.backend.is_some() && !is_connected && !state.denied {
+        run_events(session, state, &[ServerUnavailable]);
+    }
+    run_events(session, state, &[ClientSessionEnd]);
+    if is_connected {
+        run_events(session, state, &[ServerSessionEnd]);
+    }
+    run_events(session, state, &[StreamStop]);
+    if let Some(mut told) = state.told.take() {
+        told.courses.iter_mut().for_each(|course| course.finish_those(session, |_| true));
+    }
+}
+
+/// Puts fields that carry contexts into a request.
+fn inject(state: &SharedStreamState) {
+    let state = &mut *state.borrow_mut();
+    if let Some(told) = state.told.get_mut() {
+        for (name, value) in told.fields.drain(..) {
+            state.request.replace(&name, &value);
+        }
+    }
+}
+
+fn run_events(session: &Session, state: &StreamState, events: &[OtelEvent]) {
+    let mut told = state.told.take().unwrap_or_default();
+    for filter in filters(session, state) {
+        let place = told.place(filter);
+        for event in events {
+            let of_response = event.is_of_response();
+            let view = match () {
+                () if *event == OtelEvent::StreamStop => EvalContext::log(session, state),
+                () if of_response && state.server_status.is_some() => {
+                    EvalContext::response(session, state, &state.response)
+                }
+                () if of_response => EvalContext::log(session, state),
+                () => EvalContext::request(session, state),
+            };
+            let scopes = filter.scopes.iter().filter(|scope| scope.event == Some(*event));
+            for scope in scopes {
+                told.courses[place].run(view, scope, of_response, &mut told.fields);
+            }
+        }
+    }
+    state.told.set(Some(told));
+}
+
+/// A rule runs the scopes of a group.
+pub fn group(view: &EvalContext<'_>, filter: &str, group: &str) {
+    let (session, state) = (view.session, view.state);
+    let Some(filter) = filters(session, state).find(|own| *own.name == *filter) else { return };
+    let Some((_, scopes)) = filter.groups.iter().find(|(name, _)| **name == *group) else { return };
+    let mut told = state.told.take().unwrap_or_default();
+    let of_response = matches!(view.direction, sample::Direction::Response);
+    let place = told.place(filter);
+    for scope in scopes {
+        told.courses[place].run(*view, &filter.scopes[*scope], of_response, &mut told.fields);
+    }
+    state.told.set(Some(told));
+}
+
+impl Instrumentation {
+    fn place(&mut self, filter: &Arc<OtelFilter>) -> usize {
+        if let Some(place) = self.courses.iter().position(|course| Arc::ptr_eq(&course.filter, filter)) {
+            return place;
+        }
+        self.courses.push(Course {
+            filter: Arc::clone(filter),
+            is_active: rt::random() >> 1 < filter.rate,
+            spans: filter.spans.iter().map(|_| None).collect(),
+            contexts: Vec::new(),
+            baggage: Vec::new(),
+            opened: 0,
+        });
+        self.courses.len() - 1
+    }
+}
+
+/// What samples give together; one alone keeps its type.
+fn render(samples: &[Expression], context: &sample::Context<'_>, take: impl FnOnce(Attribute<'_>)) {
+    if let [one] = samples {
+        match one.evaluate(context) {
+            None => return,
+            Some(Value::Int(number)) => return take(Attribute::Int(number)),
+            Some(Value::Bool(flag)) => return take(Attribute::Bool(flag)),
+            Some(_) => {}
+        }
+    }
+    let text = text(samples, context);
+    take(Attribute::Text(&text));
+}
+
+fn text(samples: &[Expression], context: &sample::Context<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for sample in samples {
+        match sample.evaluate(context) {
+            None => {}
+            Some(Value::Bool(flag)) => text.extend_from_slice(if flag { b"1" } else { b"0" }),
+            Some(Value::Int(number)) => text.extend_from_slice(number.to_string().as_bytes()),
+            Some(Value::Ipv4(address)) => text.extend_from_slice(address.to_string().as_bytes()),
+            Some(Value::Ipv6(address)) => text.extend_from_slice(address.to_string().as_bytes()),
+            Some(Value::Str(found) | Value::Method(found)) => text.extend_from_slice(found),
+            Some(Value::Bin(bytes)) => trace_context::write_hex(bytes, &mut text),
+        }
+    }
+    text.truncate(LONGEST);
+    text
+}
+
+impl Course {
+    /// Runs a scope: contexts are read, spans opened and changed, then others finished.
+    fn run(
+        &mut self,
+        view: EvalContext<'_>,
+        scope: &OtelScope,
+        of_response: bool,
+        fields: &mut Vec<(Box<[u8]>, Vec<u8>)>,
+    ) {
+        let holds = |context: &sample::Context<'_>| scope.condition.as_ref().is_none_or(|own| own.holds(context));
+        if !self.is_active || !view.lend(holds) {
+            return;
+        }
+        for carrier in &scope.extracts {
+            self.extract(view.state, carrier);
+        }
+        for span in &scope.spans {
+            if !self.open(span, of_response) {
+                self.is_active &= !self.filter.hard_errors;
+                continue;
+            }
+            view.lend(|context| self.change(span, context));
+            if let Some(carrier) = &span.inject {
+                self.inject(span.span, carrier, fields);
+            }
+        }
+        for finish in &scope.finish {
+            match finish {
+                OtelFinish::All => self.finish_those(view.session, |_| true),
+                OtelFinish::Request => self.finish_those(view.session, |open| !open.of_response),
+                OtelFinish::Response => self.finish_those(view.session, |open| open.of_response),
+                OtelFinish::One(OtelReference::Span(place)) => {
+                    let open = self.spans.get_mut(*place).and_then(Option::take);
+                    open.into_iter().for_each(|open| self.end(view.session, *place, open));
+                }
+                OtelFinish::One(OtelReference::Context(name)) => self.contexts.retain(|(known, _)| known != name),
+            }
+        }
+    }
+
+    fn find(&self, reference: &OtelReference) -> Option<Known> {
+        match reference {
+            OtelReference::Span(place) => Some(self.spans.get(*place)?.as_ref()?.own.clone()),
+            OtelReference::Context(name) => {
+                self.contexts.iter().find(|(known, _)| known == name).map(|(_, known)| known.clone())
+            }
+        }
+    }
+
+    /// Opens a span where it is not open. False: its parent is not there, or there are too many.
+    fn open(&mut self, plan: &OtelSpan, of_response: bool) -> bool {
+        if self.spans.get(plan.span).is_none_or(Option::is_some) {
+            return plan.span < self.spans.len();
+        }
+        let parent = plan.parent.as_ref().map(|parent| self.find(parent));
+        if self.opened >= MOST_SPANS || parent.as_ref().is_some_and(Option::is_none) {
+            return false;
+        }
+        self.opened += 1;
+        let parent = parent.flatten();
+        let own = match &parent {
+            Some(parent) => TraceContext { span_id: new_id(), ..parent.context },
+            None => TraceContext { trace_id: new_id(), span_id: new_id(), sampled: false },
+        };
+        let decided = parent.as_ref().filter(|parent| !parent.is_remote || self.filter.parent_based);
+        let sampled = decided.map_or_else(|| own.is_chosen(self.filter.share), |parent| parent.context.sampled);
+        let state = parent.as_ref().map_or_else(Vec::new, |parent| parent.state.clone());
+        self.spans[plan.span] = Some(Open {
+            own: Known { context: TraceContext { sampled, ..own }, state, is_remote: false },
+            is_root: plan.root || parent.is_none(),
+            parent,
+            of_response,
+            start: nanoseconds(rt::wall()),
+            rest: Vec::new(),
+            status: (Status::Unset, Vec::new()),
+        });
+        true
+    }
+
+    /// Adds to a span.
+    fn change(&mut self, plan: &OtelSpan, context: &sample::Context<'_>) {
+        let links: Vec<Known> = plan.links.iter().filter_map(|link| self.find(link)).collect();
+        for (key, samples) in &plan.baggage {
+            let value = text(samples, context);
+            add_baggage(&mut self.baggage, key, &value);
+        }
+        let Some(Some(open)) = self.spans.get_mut(plan.span) else { return };
+        if let Some((code, samples)) = &plan.status {
+            match code {
+                OtelStatus::Ignore => {}
+                OtelStatus::Unset => open.status = (Status::Unset, Vec::new()),
+                OtelStatus::Ok => open.status = (Status::Ok, Vec::new()),
+                OtelStatus::Error => open.status = (Status::Error, text(samples, context)),
+            }
+        }
+        if !open.own.context.sampled || open.rest.len() > LARGEST_SPAN {
+            return;
+        }
+        let mut span = Message::new(&mut open.rest);
+        for link in links {
+            span.span_link(SpanContext { trace_id: link.context.trace_id, span_id: link.context.span_id });
+        }
+        for (key, samples) in &plan.attributes {
+            render(samples, context, |value| span.span_attribute(key, value));
+        }
+        for event in &plan.events {
+            let value = text(&event.value, context);
+            let own = SpanEvent { time: nanoseconds(rt::wall()), name: event.name.as_bytes() };
+            span.span_event(own, [(&*event.key, Attribute::Text(&value))].into_iter());
+        }
+    }
+
+    fn keep(&mut self, name: &str, known: Known) {
+        match self.contexts.iter_mut().find(|(own, _)| **own == *name) {
+            Some((_, own)) => *own = known,
+            None => self.contexts.push((name.into(), known)),
+        }
+    }
+
+    /// Reads a context; one that is kept stays where there are no fields.
+    fn extract(&mut self, state: &StreamState, carrier: &OtelCarrier) {
+        let Some([parent, kept, baggage]) = &carrier.fields else { return };
+        let mut parents = state.request.all(parent);
+        let found = parents.next().filter(|_| parents.next().is_none()).and_then(TraceContext::parse);
+        let Some(context) = found else { return };
+        let state_text = trace_context::state(state.request.all(kept)).unwrap_or_default();
+        for pair in state.request.all(baggage).flat_map(|value| value.split(|byte| *byte == b',')) {
+            add_pair(&mut self.baggage, pair.trim_ascii());
+        }
+        self.keep(&carrier.name, Known { context, state: state_text, is_remote: true });
+    }
+
+    fn inject(&mut self, place: usize, carrier: &OtelCarrier, fields: &mut Vec<(Box<[u8]>, Vec<u8>)>) {
+        let Some(Some(open)) = self.spans.get(place) else { return };
+        let own = open.own.clone();
+        if let Some([parent, kept, baggage]) = &carrier.fields {
+            let values = [(parent, own.context.encode()), (kept, own.state.clone()), (baggage, self.baggage.clone())];
+            let values = values.into_iter().filter(|(_, value)| !value.is_empty());
+            fields.extend(values.map(|(name, value)| (name.clone(), value)));
+        }
+        if carrier.kept {
+            self.keep(&carrier.name, own);
+        }
+    }
+
+    fn finish_those(&mut self, session: &Session, is_meant: impl Fn(&Open) -> bool) {
+        for place in 0..self.spans.len() {
+            if let Some(open) = self.spans[place].take_if(|open| is_meant(open)) {
+                self.end(session, place, open);
+            }
+        }
+    }
+
+    fn end(&self, session: &Session, place: usize, open: Open) {
+        if !open.own.context.sampled {
+            return;
+        }
+        let names = |context: &TraceContext| SpanContext { trace_id: context.trace_id, span_id: context.span_id };
+        let head = SpanHead {
+            context: names(&open.own.context),
+            parent: open.parent.as_ref().map(|parent| parent.context.span_id),
+            parent_is_remote: open.parent.as_ref().is_some_and(|parent| parent.is_remote),
+            state: &open.own.state,
+            name: self.filter.spans[place].as_bytes(),
+            kind: if open.is_root { Kind::Server } else { Kind::Internal },
+            start: open.start,
+            end: nanoseconds(rt::wall()),
+        };
+        let mut out = Vec::new();
+        head.write(&mut out, |span| {
+            span.raw(&open.rest);
+            span.span_status(open.status.0, &open.status.1);
+        });
+        if let Some(channel) = session.generation().channels.get(self.filter.exporter) {
+            channel.push(session.worker.id, out);
+        }
+    }
+}
+
+/// Adds a pair to baggage, in the place of one of the same name.
+fn add_baggage(baggage: &mut Vec<u8>, key: &str, value: &[u8]) {
+    let mut pair = key.as_bytes().to_vec();
+    pair.push(b'=');
+    for byte in value {
+        // What a value may hold as it is (W3C Baggage, section 3.3.1.3).
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\' | b'%') {
+            pair.push(*byte);
+        } else {
+            pair.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    add_pair(baggage, &pair);
+}
+
+fn add_pair(baggage: &mut Vec<u8>, pair: &[u8]) {
+    let Some(at) = pair.iter().position(|byte| *byte == b'=').filter(|at| *at > 0) else { return };
+    let key = &pair[..=at];
+    let kept: Vec<&[u8]> =
+        baggage.split(|byte| *byte == b',').filter(|own| !own.is_empty() && !own.starts_with(key)).collect();
+    let mut joined = kept.join(&b',');
+    if !joined.is_empty() {
+        joined.push(b',');
+    }
+    joined.extend_from_slice(pair);
+    if joined.len() <= MOST_BAGGAGE {
+        *baggage = joined;
+    }
+}
