@@ -37,6 +37,7 @@ targets! {
     log_format,
     ocsp,
     origin_request,
+    otel_file,
     patterns,
     peers,
     proxy_protocol,
@@ -46,4 +47,5 @@ targets! {
     spoe_file,
     spop,
     syslog,
+    trace_context,
 }

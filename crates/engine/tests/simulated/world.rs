@@ -226,7 +226,7 @@ impl Worlds {
     fn program(&self) -> (Program, Spec) {
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: self.text.clone().into_bytes() };
         FILE.set(self.file.clone());
-        let read_file = |_: &str, _: u64| Ok(FILE.with_borrow(|file| file.clone().into_bytes()));
+        let read_file = |name: &str, _: u64| Ok(FILE.with_borrow(|file| crate::telemetry::part(file, name)));
         let spec = SpecOptions { read_file, ..SpecOptions::default() };
         let options = LoadOptions { spec, ..LoadOptions::default() };
         let loaded = config::load(&[file], Environment::new(), &options);

@@ -92,7 +92,6 @@ pub fn attributes(bytes: &[u8], at: u64) -> BTreeMap<String, String> {
 }
 
 /// A span.
-#[allow(dead_code, reason = "the tests of filters look at all of it")]
 #[derive(Debug, Clone)]
 pub struct Span {
     pub trace: String,

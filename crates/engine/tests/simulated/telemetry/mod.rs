@@ -2,6 +2,7 @@
 //! slow, hung, dead or unwilling changes nothing for a request.
 
 mod collector;
+mod filter;
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,12 @@ use collector::{COLLECTOR, Got, Span, collect, collect_at, take_all};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// What a file of a test holds: where there are two, a line of three percent signs is between them.
+pub fn part(files: &str, name: &str) -> Vec<u8> {
+    let (first, second) = files.split_once("\n%%%\n").unwrap_or((files, ""));
+    if name.ends_with(".yml") { second } else { first }.as_bytes().to_vec()
+}
 
 fn traced_by(exporter: &str, lines: &str) -> Worlds {
     listen(lines).global(&format!("otel-exporter http://{COLLECTOR} interval 10ms {exporter}"))

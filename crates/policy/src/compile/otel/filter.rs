@@ -79,7 +79,12 @@ fn carrier(written: &OtelCarrierSpec) -> OtelCarrier {
 
 impl Compiler<'_> {
     /// The filters of a proxy that tell a collector.
-    pub(in crate::compile) fn otel_filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Box<[Arc<OtelFilter>]> {
+    pub(in crate::compile) fn otel_filters(
+        &mut self,
+        spec: &Spec,
+        index: usize,
+        proxy: &ProxySpec,
+    ) -> Box<[Arc<OtelFilter>]> {
         let first = usize::from(spec.global.otel_exporter.is_some());
         let mut filters: Vec<Arc<OtelFilter>> = Vec::new();
         for filter in &proxy.filters.list {

@@ -1,6 +1,8 @@
 //! OpenTelemetry: the defaults of exporters are filled in, the formats of traces are compiled. Must never send anything.
 
 mod filter;
+#[cfg(test)]
+mod tests;
 
 use super::Compiler;
 use super::names::SpecNames;
