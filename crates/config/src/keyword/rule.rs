@@ -4,7 +4,6 @@
 
 use super::argument::leading_number;
 use super::proxy::ProxyContext;
-
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
@@ -33,6 +32,9 @@ pub const QUIC_INITIAL: RuleSets = 1 << 7;
 
 /// The rule sets that are evaluated: in the others no action works.
 const EVALUATED: RuleSets = !QUIC_INITIAL;
+
+/// The rule sets on requests and responses.
+const MESSAGES: RuleSets = HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT;
 
 /// The rule sets and their names.
 pub const RULE_SETS: &[(RuleSets, &str)] = &[
@@ -256,17 +258,12 @@ pub(crate) const TABLE: &[Action] = &[
     ),
     action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
     works(
-        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        MESSAGES | HTTP_AFTER_RESPONSE,
         "otel-group",
         "<filter> <group>",
         "Runs the scopes of a group of `filter otel`.",
     ),
-    works(
-        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
-        "send-spoe-group",
-        "<engine> <group>",
-        "Sends messages to an SPOE agent.",
-    ),
+    works(MESSAGES, "send-spoe-group", "<engine> <group>", "Sends messages to an SPOE agent."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "set-bandwidth-limit",
