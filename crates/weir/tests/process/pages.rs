@@ -211,6 +211,16 @@ fn configurations_in_the_documentation_are_accepted() {
     for (name, content) in FILES {
         folder.write(name, content);
     }
+    // The files of docs/opentelemetry.md are blocks of the page.
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/opentelemetry.md");
+    for (_, block) in blocks(&std::fs::read_to_string(page).expect("a page")) {
+        let name = match block.split_whitespace().next() {
+            Some("[shop]") => "otel.cfg",
+            Some("exporters:") => "otel.yml",
+            _ => continue,
+        };
+        folder.write(name, &block.replace("/etc/weir/", &format!("{}/", folder.text())));
+    }
     let (mut checked, mut wrong) = (0, Vec::new());
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("a page");
