@@ -1,7 +1,7 @@
 //! One worker: the generation it serves, its idle links, its open sessions, its log. Everything here belongs to one
 //! thread; what workers share, and what outlives a configuration, is the process.
 
-mod arrivals;
+pub(crate) mod arrivals;
 mod stopping;
 
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ use crate::sockets::Sockets;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
-use crate::worker::arrivals::Arrivals;
+use crate::worker::arrivals::{Arrivals, Movements};
 
 mod recycled;
 mod tracing;
@@ -94,6 +94,8 @@ pub struct Process {
     /// Set once: no new connections, sessions end when they can.
     /// What agents have processed, by engine.
     pub(crate) agents: Box<[AgentCounters]>,
+    /// Connections of reverse HTTP that change their worker.
+    pub(crate) moving: Movements,
     stopping: AtomicBool,
     /// Set once, `grace` before that.
     leaving: AtomicBool,
@@ -170,6 +172,7 @@ impl Process {
             host: Host::default(),
             captures: Captures::default(),
             anonymous_key: AtomicU32::new(anonymous_key),
+            moving: Movements::default(),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             stopped_at: OnceLock::new(),

@@ -578,26 +578,20 @@ impl ParkedTls {
     }
 
     pub(super) fn resume(self) -> Option<Tls> {
-        let Self { parked, connection, info, _counted, spoilt } = self;
-        if spoilt {
-            return None;
-        }
-        parked.resume().map(|stream| Tls::again(stream, connection, info))
+        self.again(ParkedStream::resume)
     }
 
     pub(super) fn take_over(self) -> Option<Tls> {
-        let Self { parked, connection, info, _counted, spoilt } = self;
-        if spoilt {
-            return None;
-        }
-        parked.take_over().map(|stream| Tls::again(stream, connection, info))
+        self.again(ParkedStream::take_over)
     }
 
     pub(super) fn adopt(self) -> Option<Tls> {
+        self.again(ParkedStream::adopt)
+    }
+
+    fn again(self, take: impl FnOnce(ParkedStream) -> Option<Stream>) -> Option<Tls> {
         let Self { parked, connection, info, _counted, spoilt } = self;
-        if spoilt {
-            return None;
-        }
-        parked.adopt().map(|stream| Tls::again(stream, connection, info))
+        let parked = Some(parked).filter(|_| !spoilt)?;
+        take(parked).map(|stream| Tls::again(stream, connection, info))
     }
 }

@@ -16,6 +16,7 @@ use crate::stream::http::Client;
 use crate::stream::sharing;
 use crate::stream::task::StreamTask;
 use crate::worker::Worker;
+use crate::worker::arrivals::Moving;
 
 /// The server that a connection is given to.
 pub struct Attached {
@@ -131,10 +132,12 @@ async fn carry(
         return;
     }
     drop(timer);
+    let (links, pool) = (&load.0.links, &load.0.process.pool);
+    links.attach(pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
     join((load, owner), joining, connection, requests).await;
 }
 
-/// Has the requests of this worker find a connection, until it has ended or goes to another one.
+/// Serves a connection that the requests of this worker find, until it has ended or goes to another one.
 async fn join(
     (load, owner): (Load, (usize, usize)),
     joining: Joining,
@@ -143,16 +146,18 @@ async fn join(
 ) {
     let worker = &load.0;
     let pool = &worker.process.pool;
-    worker.links.attach(pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
     worker.arrivals.wake();
     sharing::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true)).await;
     let next = connection.wanted_by();
+    let moving = Moving::of(&worker.process);
     worker.links.note_ended(pool, &requests);
     let Some((next, parcel)) = next.and_then(|next| Some((next, connection.pack()?))) else { return };
     drop(load);
     let receive = move |worker: &Rc<Worker>| {
+        let _moving = moving;
         let Some((connection, requests)) = parcel.unpack().filter(|_| !worker.process.is_stopping()) else { return };
         let load = Load::on(worker);
+        worker.links.attach(&worker.process.pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
         rt::spawn(rt::Class::Normal, rt::NO_TAG, join((load, owner), joining, connection, requests));
     };
     rt::post(next as rt::WorkerId, Box::new(move || crate::on_worker(receive)));

@@ -62,13 +62,18 @@ impl Request<'_> {
         let own = self.state.borrow().orders.get().timeouts.connect;
         let limit = own.or(self.proxy.timeouts.connect);
         let deadline = limit.map(|limit| rt::now() + limit);
+        let mut is_promised = false;
         loop {
             if let Some(link) = self.share(server, &name) {
                 self.count(server, ServerEvent::Reuse);
                 return Ok(Attempt::Connected(link));
             }
             let is_over = deadline.is_some_and(|deadline| rt::now() >= deadline);
-            if is_over || !ask_others(&self.session.worker, server.serial, &name).await {
+            let is_found = !is_over && ask_others(&self.session.worker, server.serial, &name).await;
+            // One that is on its way to a worker is nobody's.
+            let may_come = is_found || is_promised || self.session.worker.process.moving.are_there();
+            is_promised = is_found;
+            if is_over || !may_come {
                 self.count(server, ServerEvent::Failure);
                 let cause = if is_over { Cause::ServerTimeout } else { Cause::Server };
                 return Err(Refusal::new(cause, Phase::Connect, 503));

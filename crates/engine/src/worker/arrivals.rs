@@ -1,10 +1,41 @@
 //! Who is woken when a server has opened a connection, or another worker has given one (reverse HTTP). Must never look at it.
 
 use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
+
+use super::Process;
 
 /// Tasks that are woken, at most: more of them, and those that have given up, look by themselves after a while.
 const MOST: usize = 256;
+
+/// Connections that are on their way from one worker to another.
+#[derive(Debug, Default)]
+pub struct Movements(AtomicUsize);
+
+impl Movements {
+    /// Whether there are any.
+    pub(crate) fn are_there(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+/// One of them, until it has arrived or is lost.
+pub(crate) struct Moving(Arc<Process>);
+
+impl Moving {
+    pub(crate) fn of(process: &Arc<Process>) -> Self {
+        process.moving.0.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(process))
+    }
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        self.0.moving.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// Tasks that wait for a connection.
 #[derive(Default)]

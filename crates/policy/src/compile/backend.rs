@@ -145,10 +145,9 @@ impl Compiler<'_> {
         let checked_by_tls = self.is_checked_by_tls(names, proxy, written);
         let tls = self.server_tls((written, checked_by_tls), proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
-        self.refuse_varying(proxy, written, connecting.varies, &head);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
+        self.refuse_varying(proxy, written, connecting.varies, &head);
         self.refuse_reversed(proxy, written, (&address, check.is_some()), &head);
-        let agent = self.agent_check(written);
         let place = place(written, &address);
         let log = match proxy.mode {
             Mode::Log => {
@@ -197,7 +196,7 @@ impl Compiler<'_> {
             log,
             check,
             unchecked_level: if written.check.has_defaults { written.check.rise } else { 0 },
-            agent,
+            agent: self.agent_check(written),
             tracking: Tracking { proxy: names.proxy.unwrap_or_default(), ..Tracking::default() },
             down_shuts_sessions: written.check.down_shuts_sessions,
             up_shuts_backups: written.check.up_shuts_backups,
