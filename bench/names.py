@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Compares what many certificates cost Weir and HAProxy: to start with them, to hold them, to shake hands for the last one.
+
+    bench/names.py WEIR HAPROXY [HAPROXY...] [--names 10000] [--rounds 3] [--handshakes 300]
+
+As many self-signed certificates as names are made (a key on P-256 for each hundred), and a crt-list that names them all. Every
+program is started with it in alternating rounds. What counts is the time, and the processor time, until a handshake for the last
+name has brought its certificate, the resident memory then, and the processor time of each of some more such handshakes with what
+it was with one certificate beside it. Medians of the rounds. Needs Python's `cryptography`. Linux only; nothing is changed outside
+of a temporary folder.
+"""
+
+import argparse
+import datetime
+import os
+import shutil
+import signal
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+BEGIN = datetime.datetime(2020, 1, 1)
+END = datetime.datetime(2100, 1, 1)
+
+
+def name(number):
+    return f"site-{number}.example.org"
+
+
+def make(folder, names):
+    """The certificates, and lists of all of them and of the last one."""
+    for number in range(names):
+        if number % 100 == 0:
+            key = ec.generate_private_key(ec.SECP256R1())
+            secret = key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name(number))])
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(own)
+            .issuer_name(own)
+            .public_key(key.public_key())
+            .serial_number(number + 1)
+            .not_valid_before(BEGIN)
+            .not_valid_after(END)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name(number))]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        with open(os.path.join(folder, f"{number}.pem"), "wb") as out:
+            out.write(certificate.public_bytes(serialization.Encoding.PEM) + secret)
+    for file, numbers in (("all.list", range(names)), ("one.list", [names - 1])):
+        with open(os.path.join(folder, file), "w", encoding="ascii") as out:
+            out.writelines(f"{folder}/{number}.pem {name(number)}\n" for number in numbers)
+
+
+def configuration(port, list_of):
+    return (
+        "global\n    nbthread 1\n    maxconn 100\ndefaults\n    mode http\n    timeout connect 5s\n"
+        "    timeout client 5s\n    timeout server 5s\nlisten proxy\n"
+        f"    bind 127.0.0.1:{port} ssl crt-list {list_of} no-tls-tickets\n    http-request return status 200\n"
+    )
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def spent(process):
+    """Processor seconds of all of its threads."""
+    total = 0
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
+            total += int(stat.read().split()[0])
+    return total / 1e9
+
+
+def resident(process):
+    with open(f"/proc/{process}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+
+def shake(port, wanted):
+    """A handshake; False: nothing listens yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(("127.0.0.1", port), 30) as raw:
+            with context.wrap_socket(raw, server_hostname=wanted) as secure:
+                shown = secure.getpeercert(True)
+    except ConnectionRefusedError:
+        return False
+    if wanted.encode() not in shown:
+        sys.exit(f"another certificate than that of {wanted}")
+    return True
+
+
+def run(program, folder, file, options):
+    """Seconds and processor seconds to the first handshake, KB, microseconds of processor time for each handshake."""
+    port = free_port()
+    config = os.path.join(folder, "proxy.cfg")
+    with open(config, "w", encoding="ascii") as out:
+        out.write(configuration(port, os.path.join(folder, file)))
+    wanted = name(options.names - 1)
+    began = time.monotonic()
+    with open(os.path.join(folder, "log"), "wb") as log:
+        process = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log)
+    try:
+        while not shake(port, wanted):
+            if process.poll() is not None or time.monotonic() > began + 300:
+                with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+                    sys.exit(f"{program} does not start: {log.read()[-500:]}")
+            time.sleep(0.002)
+        started, processor = time.monotonic() - began, spent(process.pid)
+        memory = resident(process.pid)
+        before = spent(process.pid)
+        for _ in range(options.handshakes):
+            shake(port, wanted)
+        each = (spent(process.pid) - before) / max(options.handshakes, 1)
+        return started, processor, memory, each * 1e6
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="+")
+    parser.add_argument("--names", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--handshakes", type=int, default=300)
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="weir-names-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    try:
+        make(folder, options.names)
+        found = {(program, file): [] for program in options.programs for file in ("all.list", "one.list")}
+        for _ in range(options.rounds):
+            for (program, file), rounds in found.items():
+                rounds.append(run(program, folder, file, options))
+        print("| program | names | start, s | processor, s | memory, MB | a handshake, µs of processor time |")
+        print("|---|---|---|---|---|---|")
+        for (program, file), rounds in found.items():
+            started, processor, memory, each = (statistics.median(column) for column in zip(*rounds))
+            names = f"{options.names:,}" if file == "all.list" else "1"
+            print(
+                f"| {os.path.basename(program)} | {names} | {started:.2f} | {processor:.2f} | {memory / 1024:.1f} | {each:.0f} |"
+            )
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
