@@ -54,8 +54,8 @@ impl Names {
     }
 
     /// The place of what a name gets, of the kinds that are wanted, the first of them first. Of each kind one certificate is a
-    /// candidate, by its exact name before a wildcard; `fits` says whether the client can do anything with it. Where none
-    /// fits, there are the defaults, but with `strict`.
+    /// candidate, by its exact name before a wildcard; `fits` says whether the client can do anything with it. Where none fits,
+    /// it is the first with this name; where none has the name, there are the defaults, but with `strict`.
     pub fn find(
         &self,
         name: Option<&str>,
@@ -69,7 +69,8 @@ impl Names {
             let wild = self.wildcards.get(suffix).map_or(&[][..], Vec::as_slice);
             let excluded = self.excluded.get(&*name).map_or(&[][..], Vec::as_slice);
             let all = exact.iter().chain(wild.iter().filter(|place| !excluded.contains(place))).copied();
-            self.of_kinds(all, wanted, &fits)
+            // A name that is known gets none of another name: a handshake that fails says why.
+            self.of_kinds(all.clone(), wanted, &fits).or_else(|| { all }.next())
         });
         if named.is_some() || strict {
             return named;
@@ -145,9 +146,11 @@ mod tests {
         assert_eq!(find("a.example", true, &[0, 1]), Some(0));
         assert_eq!(find("a.example", true, &[1]), Some(1));
         // Of each kind the first is the candidate.
-        assert_eq!(find("a.example", true, &[2]), None);
-        assert_eq!(find("a.example", false, &[2]), Some(2));
+        assert_eq!(find("a.example", true, &[2]), Some(0));
+        assert_eq!(find("a.example", false, &[2]), Some(0));
+        assert_eq!(find("b.example", false, &[2]), Some(1));
         // A handshake that fails says why.
         assert_eq!(find("a.example", false, &[]), Some(0));
+        assert_eq!(find("other", false, &[]), Some(0));
     }
 }

@@ -99,6 +99,15 @@ pub fn read(text: &str, name: &str, bind: &BindTlsSpec, span: Span) -> Result<Ve
     filled.map(|(number, line)| read_line(line, (name, number), bind, span)).collect()
 }
 
+/// The options of a line `ssl-f-use`, as `show ssl crt-list` prints them: without the name of its certificate.
+pub fn printed_use(written: &UsedCertificateSpec) -> String {
+    let mut words: Vec<&str> = written.words.iter().map(|word| word.text.as_str()).collect();
+    if let Some(at) = words.iter().position(|word| *word == "crt") {
+        words.drain(at..words.len().min(at + 2));
+    }
+    printed(&words)
+}
+
 /// Reads a line `ssl-f-use`, which stands at `place` (`file:line`), for a `bind` line.
 ///
 /// # Errors

@@ -307,3 +307,27 @@ fn certificates_are_allowed_for_tokens() {
         world.forget_log();
     });
 }
+
+/// Lines `ssl-f-use` are a list that is called like the frontend; the last of them is the default.
+#[test]
+fn lines_of_a_frontend_come_and_go() {
+    let lines = format!(
+        "listen l\n bind {SECURE} ssl\n ssl-f-use crt a.pem ssl-max-ver TLSv1.3 alpn http/1.1\n ssl-f-use crt address.pem\n\
+         http-request return status 200\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        assert_eq!(ask("show ssl crt-list").await, "@l\n\n");
+        let all = "# @l\naddress.pem:0\na.pem:0 [alpn http/1.1 ssl-max-ver TLSv1.3]\n\n";
+        assert_eq!(ask("show ssl crt-list -n @l").await, all);
+        let refused = ask("del ssl crt-list @l address.pem").await;
+        assert!(
+            refused.starts_with("Can't delete the entry: certificate 'address.pem' cannot be deleted, it is used as")
+        );
+        assert_eq!(ask("del ssl crt-list @l a.pem").await, "Entry 'a.pem' deleted in crtlist '@l'!\n\n");
+        assert_eq!(ask("show ssl crt-list @l").await, "# @l\naddress.pem\n\n");
+        let added = ask("add ssl crt-list @l <<\na.pem [alpn h2] b.example\n").await;
+        assert_eq!(added, "Inserting certificate 'a.pem' in crt-list '@l'.\nSuccess!\n\n");
+        assert_eq!(ask("show ssl crt-list -n @l").await, "# @l\naddress.pem:0\na.pem:1 [alpn h2] b.example\n\n");
+        world.forget_log();
+    });
+}

@@ -91,7 +91,7 @@ impl Compiler<'_> {
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
         let settings = self.bind_settings(written, is_http, global, &line);
-        let offered = self.offered((written, used), settings, is_http, global, &line);
+        let offered = self.offered((written, name, used), settings, is_http, global, &line);
         let lists = std::mem::take(&mut self.tls.named_lists);
         let resumption = self.resumption(written, &above.binds, global, &line);
         let entries = offered?;
@@ -141,7 +141,7 @@ impl Compiler<'_> {
     /// The certificates of an address. `None`: what is wrong has been told.
     fn offered(
         &mut self,
-        (written, used): (&BindTlsSpec, &[UsedCertificateSpec]),
+        (written, frontend, used): (&BindTlsSpec, &str, &[UsedCertificateSpec]),
         settings: Option<Settings>,
         is_http: bool,
         global: &GlobalTlsSpec,
@@ -165,16 +165,14 @@ impl Compiler<'_> {
             Some(own) => listed::Listed::add_whole(&mut entries, own, &settings),
             None => failed = true,
         }
-        for used in used {
-            match self.used(used, written, is_http, global, line) {
-                Some(mut found) => {
-                    if let Some(first) = found.first_mut().filter(|_| entries.is_empty()) {
-                        first.mark_default();
-                    }
-                    entries.extend(found);
+        match self.used_list((frontend, used), written, is_http, global, line) {
+            Some(mut found) => {
+                if let Some(first) = found.first_mut().filter(|_| entries.is_empty()) {
+                    first.mark_default();
                 }
-                None => failed = true,
+                entries.extend(found);
             }
+            None => failed = true,
         }
         if failed { None } else { Some(entries.into_iter().map(|found| found.entry).collect()) }
     }

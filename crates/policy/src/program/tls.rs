@@ -60,7 +60,7 @@ pub struct TlsListener {
 /// A `crt-list`, with the lines that it has now.
 #[derive(Debug)]
 pub struct CrtList {
-    /// Its file or folder.
+    /// Its file or folder; `@<frontend>`: the lines `ssl-f-use` of that.
     pub name: Arc<str>,
     lines: Mutex<CrtLines>,
 }

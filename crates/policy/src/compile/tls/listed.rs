@@ -130,8 +130,36 @@ impl Compiler<'_> {
         if failed { None } else { Some(listed) }
     }
 
+    /// The certificates of lines `ssl-f-use`, the last line first, as HAProxy has them. They are a list that is called like the
+    /// frontend, behind an `@` (configuration manual, "ssl-f-use").
+    pub(super) fn used_list(
+        &mut self,
+        (frontend, used): (&str, &[UsedCertificateSpec]),
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Vec<Listed>> {
+        if used.is_empty() {
+            return Some(Vec::new());
+        }
+        let found: Vec<_> = used.iter().map(|used| self.used(used, written, is_http, global, line)).collect();
+        let name: Arc<str> = format!("@{frontend}").into();
+        let (mut listed, mut lines) = (Vec::new(), CrtLines::default());
+        for (used, found) in used.iter().zip(found).rev() {
+            let options = crt_list::printed_use(used);
+            for mut own in found? {
+                let serial = lines.push((0, &own.entry.certificate.name), &options, "");
+                own.entry.line = Some(ListLine { list: Arc::clone(&name), serial });
+                listed.push(own);
+            }
+        }
+        self.tls.name_list(name, lines);
+        Some(listed)
+    }
+
     /// The certificates of a line `ssl-f-use`.
-    pub(super) fn used(
+    fn used(
         &mut self,
         used: &UsedCertificateSpec,
         written: &BindTlsSpec,
