@@ -257,15 +257,10 @@ pub(crate) const TABLE: &[Action] = &[
         "Sets the first general purpose tag.",
     ),
     action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
-    works(
-        MESSAGES | HTTP_AFTER_RESPONSE,
-        "otel-group",
-        "<filter> <group>",
-        "Runs the scopes of a group of `filter otel`.",
-    ),
+    works(MESSAGES | HTTP_AFTER_RESPONSE, "otel-group", "<filter> <group>", "Runs a group of `filter otel`."),
     works(MESSAGES, "send-spoe-group", "<engine> <group>", "Sends messages to an SPOE agent."),
     works(
-        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        MESSAGES,
         "set-bandwidth-limit",
         "<filter> [limit <value>] [period <value>]",
         "Limits the bandwidth of the stream.",
