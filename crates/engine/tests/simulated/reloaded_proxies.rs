@@ -204,3 +204,16 @@ fn backends_of_the_runtime_api_go_and_others_may_have_their_names() {
         assert!(api::ask("show stat").await.contains("fresh,s2,"));
     });
 }
+
+/// Sessions of the configuration before would look into lists of theirs that are others.
+#[test]
+fn a_server_whose_name_is_in_a_list_that_changes_too_needs_a_new_process() {
+    let with = |rules: &str, servers: &str| listen(&format!("{rules} server s1 10.0.1.1:80\n{servers}"));
+    let list = " http-request deny if { path,map_str(opt@a.map) -m str x }\n";
+    let asking = " server s2 10.0.1.2:80 send-proxy-v2 set-proxy-v2-tlv-fmt(0x20) %[src,map_ip(opt@b.map)]\n";
+    with(list, "").workers(&[1]).seeds(0..1).run(move |world| async move {
+        let refused = world.adopt(&with("", asking));
+        let what = "lists of patterns that server s2 of proxy l asks".to_owned();
+        assert_eq!(refused, Err(engine::Refusal::Differs(what)));
+    });
+}

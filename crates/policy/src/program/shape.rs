@@ -4,6 +4,7 @@
 use super::{Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server};
 use crate::rule::ServerChoice;
 use config::spec::Mode;
+use expression::Expression;
 use live::persistence::PersistencePlan;
 
 /// A part that is another one.
@@ -79,11 +80,12 @@ impl Program {
             found.push(kept("the number of proxies".to_owned()));
             return;
         }
+        let lists_differ = self.lists != next.lists;
         for place in 0..next.proxies.places() {
             let Some(after) = next.proxies.get(place) else { continue };
             let before = self.proxies.get(place).filter(|_| self.proxies.is_present(place));
             match (before, next.proxies.is_present(place)) {
-                (Some(before), true) => proxy(before, after, found),
+                (Some(before), true) => proxy(before, after, lists_differ, found),
                 (Some(before), false) => found.push(comes_or_goes(before, &self.global, "removed")),
                 (None, true) if place < self.proxies.places() => {
                     found.push(kept(format!("the place of proxy {}", after.name)))
@@ -125,7 +127,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
         apart: [])
 }
 
-fn proxy(own: &Proxy, next: &Proxy, found: &mut Vec<Difference>) {
+fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Difference>) {
     let whose = format!("proxy {}", own.name);
     let fields = fields!(Proxy, own, next,
         kept: [index, name, id, guid, kind, mode, disabled, unpublished, options, logs, log_lines, log_tag],
@@ -139,7 +141,7 @@ fn proxy(own: &Proxy, next: &Proxy, found: &mut Vec<Difference>) {
         _ => found.push(kept(format!("side of clients of {whose}"))),
     }
     match (&own.backend, &next.backend) {
-        (Some(own), Some(next)) => backend(own, next, &whose, found),
+        (Some(own), Some(next)) => backend(own, next, (&whose, lists_differ), found),
         (None, None) => {}
         _ => found.push(kept(format!("side of servers of {whose}"))),
     }
@@ -184,7 +186,7 @@ fn bind(own: &Bind, next: &Bind) -> Vec<Field> {
     found
 }
 
-fn backend(own: &Backend, next: &Backend, whose: &str, found: &mut Vec<Difference>) {
+fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), found: &mut Vec<Difference>) {
     let fields = fields!(Backend, own, next,
         kept: [balance, hash, recogniser, log_key, allbackups, limits, fullconn],
         free: [hash_key, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id],
@@ -204,10 +206,23 @@ fn backend(own: &Backend, next: &Backend, whose: &str, found: &mut Vec<Differenc
             (Some(before), true) => of(server(before, after), &name, found),
             (Some(_), false) => found.push(free(format!("{name} is removed"))),
             (None, true) if place < own.servers.places() => found.push(kept(format!("the place of {name}"))),
+            // Sessions of the configuration before get it as well, and look into the lists that they began with.
+            (None, true) if lists_differ && asks_lists(after) => {
+                found.push(kept(format!("lists of patterns that {name} asks")));
+            }
             (None, true) => found.push(free(format!("{name} is added"))),
             (None, false) => {}
         }
     }
+}
+
+/// Whether connections to a server begin with what a list of patterns says.
+fn asks_lists(server: &Server) -> bool {
+    let connecting = &server.connecting;
+    let sni = connecting.tls.as_ref().and_then(|tls| tls.sni.as_ref());
+    let expressions = sni.into_iter().chain(&connecting.name).map(Expression::text);
+    let fields = connecting.header.iter().flat_map(|header| header.fields.iter().map(|field| &*field.text));
+    expressions.chain(fields).any(|text| text.contains("map"))
 }
 
 /// Names follow the servers.
