@@ -13,6 +13,9 @@ import argparse, json, os, shutil, signal, socket, statistics, subprocess, sys, 
 from restarts import PATIENCE, ROOT, connect, free_port, wait_for
 from reloads import ask, summary
 
+# Questions that are asked alone, for their processor time.
+ALONE = 10
+
 HEAD = """global
     nbthread 2
     stats socket {folder}/api level admin
@@ -46,6 +49,21 @@ def get(port, path):
     return told
 
 
+def processor(pid):
+    """Seconds of processor time that a process has taken."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost(pid, question):
+    """Seconds of processor time of the proxy for one question, while nothing else is asked of it."""
+    before = processor(pid)
+    for _ in range(ALONE):
+        question()
+    return (processor(pid) - before) / ALONE
+
+
 def percentile(found, wanted):
     return next(value for place, value in found["last_byte"] if place >= wanted) / 1000
 
@@ -75,6 +93,7 @@ def measure(name, program, weir, options, folder, origin):
         if name == "weir":
             questions.append(("/api/v1", lambda: get(stats, "/stats/api/v1/servers")))
         for what, question in questions:
+            alone = f"{cost(running.pid, question) * 1000:5.0f} ms of processor" if question else " " * 21
             load = [weir, "load", "-c", "8", "--constant", str(options.rate), "-d", str(options.time), "-q", "--json"]
             load = subprocess.Popen([*load, f"http://127.0.0.1:{port}/"], stdout=subprocess.PIPE, text=True)
             times, size, end = [], 0, time.monotonic() + options.time
@@ -86,7 +105,7 @@ def measure(name, program, weir, options, folder, origin):
             found = summary(load)
             took = f"{statistics.median(times) * 1000:6.0f} ms, {max(times) * 1000:6.0f} ms at most, {size:9} bytes" if times else " " * 42
             print(
-                f"    {what:10} {took}; requests: p50 {percentile(found, 50):6.2f} ms, p99 {percentile(found, 99):7.2f} ms, "
+                f"    {what:10} {alone}, {took}; requests: p50 {percentile(found, 50):6.2f} ms, p99 {percentile(found, 99):7.2f} ms, "
                 f"p99.9 {percentile(found, 99.9):7.2f} ms",
                 flush=True,
             )

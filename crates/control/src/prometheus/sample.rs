@@ -6,7 +6,6 @@ use live::Checker;
 use live::health::CheckStatus;
 
 use super::metric::{Check, Shape};
-use super::output::Labels;
 use crate::field::Value;
 use crate::statistics::{Column, Kind, Object};
 
@@ -160,6 +159,7 @@ impl Samples<'_> {
         self.labelled(out, None, more, value);
     }
 
+    /// Written piece by piece: a scrape of very many servers is made of little else.
     fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &str) {
         let name = self.object.name();
         let own = match self.object.kind {
@@ -171,10 +171,18 @@ impl Samples<'_> {
         let (before, after) = if own.is_none() { (module, None) } else { (None, module) };
         let description = self.object.proxy.description.as_deref().filter(|_| self.descriptions);
         let description = description.map(|text| ("desc", text));
-        let proxy = ("proxy", &*self.object.proxy.name);
-        let labels: Vec<(&str, &str)> =
-            [Some(proxy), before, description, own, after, more].into_iter().flatten().collect();
-        let _ = writeln!(out, "{}{} {value}", self.name, Labels(&labels));
+        out.push_str(self.name);
+        out.push_str("{proxy=\"");
+        push_escaped(out, &self.object.proxy.name);
+        for (label, text) in [before, description, own, after, more].into_iter().flatten() {
+            out.push_str("\",");
+            out.push_str(label);
+            out.push_str("=\"");
+            push_escaped(out, text);
+        }
+        out.push_str("\"} ");
+        out.push_str(value);
+        out.push('\n');
     }
 }
 
@@ -219,19 +227,28 @@ fn seconds(milliseconds: u64) -> String {
 
 /// Writes the value of a label: quotes, backslashes and ends of lines are escaped.
 pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
-    for character in text.chars() {
-        match character {
-            '"' => out.write_str("\\\"")?,
-            '\\' => out.write_str("\\\\")?,
-            '\n' => out.write_str("\\n")?,
-            other => out.write_char(other)?,
-        }
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '\\', '\n']) {
+        let (plain, special) = rest.split_at(at);
+        out.write_str(plain)?;
+        out.write_str(match special.as_bytes().first() {
+            Some(b'"') => "\\\"",
+            Some(b'\\') => "\\\\",
+            _ => "\\n",
+        })?;
+        rest = special.get(1..).unwrap_or_default();
     }
-    Ok(())
+    out.write_str(rest)
+}
+
+fn push_escaped(out: &mut String, text: &str) {
+    // A string takes all.
+    let _ = escape(out, text);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::output::Labels;
     use super::*;
 
     #[test]

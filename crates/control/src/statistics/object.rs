@@ -1,6 +1,7 @@
 //! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
 //! columns take from it. Must never change anything.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base::Moment;
@@ -107,14 +108,14 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> Cow<'a, str> {
         match self.kind {
-            Kind::Frontend => "FRONTEND".to_owned(),
-            Kind::Backend => "BACKEND".to_owned(),
-            Kind::Server(server) => server.name.to_string(),
+            Kind::Frontend => "FRONTEND".into(),
+            Kind::Backend => "BACKEND".into(),
+            Kind::Server(server) => Cow::Borrowed(&*server.name),
             // An address without a name has its number for one.
-            Kind::Listener(bind) if *bind.name == *bind.id.to_string() => format!("sock-{}", bind.id),
-            Kind::Listener(bind) => bind.name.to_string(),
+            Kind::Listener(bind) if *bind.name == *bind.id.to_string() => format!("sock-{}", bind.id).into(),
+            Kind::Listener(bind) => Cow::Borrowed(&*bind.name),
         }
     }
 

@@ -54,6 +54,7 @@ mod queueing;
 mod rates;
 mod recording;
 mod records;
+mod reload_crossings;
 mod reloaded_proxies;
 mod reloads;
 mod replacing;
