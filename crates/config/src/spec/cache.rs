@@ -39,6 +39,8 @@ pub struct CacheSpec {
     pub coalesce: u64,
     /// `stale-while-revalidate`, seconds. Weir's own.
     pub stale: u32,
+    /// `stale-if-error`, seconds. Weir's own.
+    pub stale_if_error: u32,
     /// `ranges`. Weir's own.
     pub ranges: bool,
     /// `tag-header`: a field's name. Weir's own.

@@ -24,6 +24,9 @@ impl<'a> Course<'a> {
         if let Some(solo) = self.solo.take() {
             return self.ask(solo, &bytes, request.comment.as_deref()).await;
         }
+        if let Some(application) = self.application.take() {
+            return self.ask_fcgi(application, &bytes, request.comment.as_deref()).await;
+        }
         self.write(&bytes, request.comment.as_deref()).await?;
         self.note_request(request, &bytes);
         Ok(())
@@ -177,6 +180,9 @@ impl<'a> Course<'a> {
                 match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut head) {
                     Ok(Parse::Complete { consumed }) => {
                         self.input.consume(consumed);
+                        if !self.settle_head(&mut head) {
+                            return Err(Outcome::new(CheckStatus::SocketError, String::new()));
+                        }
                         // A change of protocols is an answer, and the last one of HTTP.
                         if head.status() == 101 || !(100..200).contains(&head.status()) {
                             return Ok(head);

@@ -2,6 +2,7 @@
 //! log what that says (configuration manual, section 5.2, "check"). Must never carry a request.
 
 mod agent;
+mod application;
 mod beat;
 mod external;
 mod grpc;

@@ -81,6 +81,7 @@ impl<'a> Course<'a> {
         self.greet(connect, &way).await?;
         self.secure(connect, &way).await?;
         self.choose_protocol(connect);
+        self.choose_fcgi(connect);
         self.restart_timeout();
         Ok(())
     }
@@ -106,6 +107,7 @@ impl<'a> Course<'a> {
             && proxy.is_none()
             && !header
             && !speaks_http2
+            && !self.asks_application(connect)
             && self.tls(connect).is_none()
             && matches!(next, Some(CheckStep::Send(_) | CheckStep::Request(_)));
         let options = ConnectOptions {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use conn::fcgi;
 use conn::h2::Solo;
 use conn::transport::Transport;
 use expression::sample::{Bytes, Context, Direction, Meter, Value};
@@ -46,6 +47,8 @@ pub(super) struct Course<'a> {
     pub(super) stream: Option<Transport>,
     /// The same where it speaks HTTP/2.
     pub(super) solo: Option<Box<Solo>>,
+    /// The same where it speaks FastCGI.
+    pub(super) application: Option<Box<fcgi::Connection>>,
     /// What the connection is to others.
     pub(super) pooling: Pooling,
     /// What was received and not used up yet.
@@ -141,6 +144,7 @@ impl<'a> Course<'a> {
             timer: Timer::new(),
             stream: None,
             solo: None,
+            application: None,
             pooling: Pooling::default(),
             input: Buffer::empty(),
             ended: false,
@@ -339,6 +343,9 @@ impl<'a> Course<'a> {
         if let Some(solo) = self.solo.take() {
             return self.receive_from(solo).await;
         }
+        if let Some(application) = self.application.take() {
+            return self.receive_from_fcgi(application).await;
+        }
         let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
         let read = self.within(|cx| {
@@ -384,7 +391,7 @@ impl<'a> Course<'a> {
     /// Lays the connection down for others, or closes it: by a reset, which spares both sides the memory of it, unless told
     /// otherwise.
     pub(super) fn close(&mut self) {
-        self.solo = None;
+        (self.solo, self.application) = (None, None);
         let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
         match (stream.filter(|_| !self.linger), self.spare) {
             (Some(stream), Some(v6)) => stream.reset(v6),

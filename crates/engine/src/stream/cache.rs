@@ -3,12 +3,10 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::service::{Failed, Service};
+use conn::service::Service;
 use live::cache::{Cache, Codings, Found, Lead, Lifetime, Object, Role, Signature, Varies};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
@@ -20,6 +18,7 @@ use crate::stream::filter;
 use crate::stream::hints;
 use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
+use crate::stream::stored::Stored;
 use crate::stream_state::StreamState;
 
 /// How long one request may take that fetches a response in the place of an old one, before another one goes.
@@ -44,6 +43,8 @@ pub struct CacheUse {
     lead: Cell<Option<Lead>>,
     /// The cache whose next response for the same it waits for.
     awaits: Option<usize>,
+    /// The cache whose old response may answer it where its server fails.
+    falls_back: Option<usize>,
 }
 
 /// What a cache does for a request.
@@ -105,8 +106,46 @@ fn key(session: &Session, request: &Head) -> Box<[u8]> {
 pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> Help {
     match action {
         Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
+        Action::PurgeCache(cache) => {
+            if let Some(cache) = session.worker.process.live.caches.get(*cache) {
+                cache.remove(&key(session, &state.request));
+            }
+            Help::None
+        }
         _ => Help::None,
     }
+}
+
+/// Whether a status says that a server has failed (RFC 5861, section 4).
+fn is_failure(status: i32) -> bool {
+    matches!(status, 500 | 502 | 503 | 504)
+}
+
+/// Whether an answer with that status makes way for an old response (`stale-if-error`).
+pub fn has_fallback(session: &Session, state: &StreamState, status: u16) -> bool {
+    is_failure(status.into()) && fallback(session, state).is_some()
+}
+
+fn fallback(session: &Session, state: &StreamState) -> Option<(usize, Arc<Object>)> {
+    let cache_use = state.cache.as_deref()?;
+    let index = cache_use.falls_back.filter(|_| state.cache_hit.is_none())?;
+    let cache = session.worker.process.live.caches.get(index)?;
+    let object = cache.look_up_stale(&cache_use.key, cache_use.signature.as_ref()?, rt::now())?;
+    Some((index, object))
+}
+
+/// What answers a request whose server has failed with that status, where an old response may.
+pub fn stale_answer(session: &Session, state: &mut StreamState, status: i32) -> Option<Started> {
+    let (index, object) = fallback(session, state).filter(|_| is_failure(status))?;
+    count(session, state, |counters| &counters.cache_hits);
+    state.cache_hit = Some(index);
+    state.response.clear();
+    if let Some(cache_use) = state.cache.as_mut() {
+        // Those that wait for this one look for themselves.
+        cache_use.lead.take();
+        cache_use.hit = Some((index, object));
+    }
+    Some(answer(session, state))
 }
 
 /// Performs a rule on a response.
@@ -133,14 +172,16 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         || has_directive(request, b"cache-control", b"max-age")
         || has_directive(request, b"pragma", b"no-cache");
     let mut found = Found::Nothing;
-    if matches!(method, Method::Get | Method::Head) && plain && !wants_fresh {
+    let may_answer = matches!(method, Method::Get | Method::Head) && plain && !wants_fresh;
+    if may_answer {
         count(session, state, |counters| &counters.cache_lookups);
         if let Some(signature) = &signature {
             found = cache.look_up(&key, signature, rt::now());
         }
     }
+    let falls_back = (may_answer && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
     let mut cache_use =
-        CacheUse { key, signature, may_store, hit: None, hints: None, lead: Cell::default(), awaits: None };
+        CacheUse { key, signature, may_store, hit: None, hints: None, lead: Cell::default(), awaits: None, falls_back };
     let help = settle(session, state, cache, (&mut cache_use, index, hints), found, true);
     state.cache = Some(Box::new(cache_use));
     help
@@ -237,7 +278,7 @@ pub fn answer(session: &Session, state: &mut StreamState) -> Started {
     let service = found.map(|(index, object)| {
         let cache = session.worker.process.live.caches.get(index);
         let ranges = cache.is_some_and(|cache| cache.plan().ranges);
-        Box::new(Stored { ranges, ..Stored::new(object) }) as Box<dyn Service>
+        Box::new(Stored::new(object, ranges)) as Box<dyn Service>
     });
     Started { service, shown: SHOWN.into(), ruled: true }
 }
@@ -301,6 +342,7 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
         kept.remove_all(field);
     }
     let mut object = Object::new(kept, life);
+    (object.never_stale, object.stale_if_error) = staleness(head);
     object.variant = variant;
     let date = |name: &[u8]| head.first(name).and_then(parse_http_date);
     object.modified = date(b"last-modified").or_else(|| date(b"date")).unwrap_or(rt::wall().seconds);
@@ -354,159 +396,21 @@ fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifeti
     Some(Lifetime { stored: now, age, left: Duration::from_secs(left) })
 }
 
+/// Whether a response must not be used once it is over (RFC 9111, sections 4.2.4 and 5.2.2.10), and how long it permits that
+/// where its server fails (RFC 5861, section 4).
+fn staleness(head: &Head) -> (bool, Option<Duration>) {
+    let says = |name: &[u8]| has_directive(head, b"cache-control", name);
+    let never = [&b"must-revalidate"[..], b"proxy-revalidate", b"s-maxage"].into_iter().any(says);
+    let mut said = head.all(b"cache-control").flat_map(directives);
+    let own = said.find(|(name, _)| name.eq_ignore_ascii_case(b"stale-if-error"));
+    (never, own.map(|(_, value)| Duration::from_secs(value.and_then(seconds).unwrap_or(0))))
+}
+
 /// A number of seconds; more than fits is a long time.
-fn seconds(text: &[u8]) -> Option<u64> {
+pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     is_number.then(|| text.iter().fold(0, add))
-}
-
-/// Answers a request by a stored response.
-struct Stored {
-    object: Arc<Object>,
-    /// The piece that is next, and how much of it is out.
-    piece: usize,
-    at: usize,
-    /// Bytes that are still to be sent.
-    left: u64,
-    /// Ranges are answered.
-    ranges: bool,
-}
-
-/// A part of a stored response, or that there is no such part.
-enum Part {
-    Range(u64, u64),
-    None,
-}
-
-impl Stored {
-    fn new(object: Arc<Object>) -> Self {
-        let left = object.length;
-        Self { object, piece: 0, at: 0, left, ranges: false }
-    }
-
-    /// The one range that a request asks for (RFC 9110, section 14.2): first and last byte. `None`: all of it is sent.
-    fn part(&self, request: &Head) -> Option<Part> {
-        let own = &self.object.head;
-        let mut fields = request.all(b"range");
-        let (Some(value), None) = (fields.next(), fields.next()) else { return None };
-        if !self.ranges || request.known_method() != Method::Get || own.status() != 200 {
-            return None;
-        }
-        if let Some(condition) = request.first(b"if-range") {
-            let is_same = |name: &[u8]| own.first(name) == Some(condition);
-            if condition.starts_with(b"W/") || !is_same(b"etag") && !is_same(b"last-modified") {
-                return None;
-            }
-        }
-        let text = std::str::from_utf8(value).ok()?.trim();
-        let (unit, range) = text.split_once('=')?;
-        let (first, last) = range.trim().split_once('-').filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
-        let number = |text: &str| if text.is_empty() { Some(None) } else { seconds(text.as_bytes()).map(Some) };
-        let length = self.object.length;
-        Some(match (number(first)?, number(last)?) {
-            (Some(first), None) if first < length => Part::Range(first, length - 1),
-            (Some(first), Some(last)) if first > last => return None,
-            (Some(first), Some(last)) if first < length => Part::Range(first, last.min(length - 1)),
-            (None, Some(count)) if count > 0 && length > 0 => Part::Range(length - count.min(length), length - 1),
-            (None, None) => return None,
-            _ => Part::None,
-        })
-    }
-
-    /// Goes to a byte of the body.
-    fn seek(&mut self, first: u64, last: u64) {
-        let mut skipped = usize::try_from(first).unwrap_or(usize::MAX);
-        while let Some(piece) = self.object.body.get(self.piece).filter(|piece| piece.len() <= skipped) {
-            skipped -= piece.len();
-            self.piece += 1;
-        }
-        (self.at, self.left) = (skipped, last - first + 1);
-    }
-
-    /// Whether the client has this response already (RFC 9110, section 13.2.2).
-    fn is_known(&self, request: &Head) -> bool {
-        let own = &self.object.head;
-        if request.contains(b"if-none-match") {
-            let etag = own.first(b"etag").map(opaque);
-            let mut listed = request.all(b"if-none-match").flat_map(entity_tags);
-            return listed.any(|one| one == b"*" || etag.is_some_and(|etag| opaque(one) == etag));
-        }
-        let since = request.first(b"if-modified-since").and_then(parse_http_date);
-        since.is_some_and(|since| self.object.modified <= since)
-    }
-}
-
-/// An entity tag without the mark of a weak one.
-fn opaque(etag: &[u8]) -> &[u8] {
-    etag.strip_prefix(b"W/").unwrap_or(etag)
-}
-
-/// The elements of If-None-Match: commas between quotes divide nothing.
-fn entity_tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut quoted = false;
-    let divides = move |byte: &u8| {
-        quoted ^= *byte == b'"';
-        *byte == b',' && !quoted
-    };
-    value.split(divides).map(<[u8]>::trim_ascii)
-}
-
-impl Service for Stored {
-    fn poll_head(&mut self, _: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
-        answer.clear();
-        let object = &self.object;
-        let own = &object.head;
-        let known = self.is_known(request);
-        let part = if known { None } else { self.part(request) };
-        if let Some(part) = part {
-            let length = object.length;
-            let own = Arc::clone(object);
-            own.head.fields().for_each(|(name, value)| answer.append(name, value));
-            let range = match part {
-                Part::Range(first, last) => {
-                    answer.set_status(206, b"Partial Content");
-                    answer.frame_with_length(last - first + 1);
-                    self.seek(first, last);
-                    format!("bytes {first}-{last}/{length}")
-                }
-                Part::None => {
-                    answer.set_status(416, b"Range Not Satisfiable");
-                    answer.frame_with_length(0);
-                    self.left = 0;
-                    format!("bytes */{length}")
-                }
-            };
-            answer.append(b"content-range", range.as_bytes());
-            answer.append(b"age", own.age(rt::now()).to_string().as_bytes());
-            return Poll::Ready(Ok(()));
-        }
-        if known {
-            answer.set_status(304, b"Not Modified");
-            answer.framing = Framing::None;
-        } else {
-            answer.set_status(own.status(), own.reason());
-            answer.framing = if object.chunked { Framing::Chunked } else { Framing::Length(object.length) };
-        }
-        own.fields().for_each(|(name, value)| answer.append(name, value));
-        answer.append(b"age", object.age(rt::now()).to_string().as_bytes());
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
-        let Some(piece) = self.object.body.get(self.piece).filter(|_| self.left > 0) else { return Poll::Ready(Ok(0)) };
-        let rest = &piece[self.at..];
-        let length = rest.len().min(out.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        if !out.push(&rest[..length]) {
-            return Poll::Ready(Err(Failed));
-        }
-        self.at += length;
-        self.left -= length as u64;
-        if self.at == piece.len() {
-            (self.piece, self.at) = (self.piece + 1, 0);
-        }
-        Poll::Ready(Ok(length))
-    }
 }
 
 #[cfg(test)]
@@ -560,31 +464,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_has_is_told_by_tag_or_date() {
-        const DATE: &str = "Tue, 24 Nov 2026 18:00:00 GMT";
-        let mut object = Object::new(
-            response(&[("etag", "\"e, f\"")]),
-            Lifetime { stored: Moment::ZERO, age: 0, left: Duration::from_secs(1) },
-        );
-        object.modified = parse_http_date(DATE.as_bytes()).unwrap();
-        let stored = Stored::new(Arc::new(object));
-        let rows: &[Row<'_, bool>] = &[
-            (&[], false),
-            (&[("if-none-match", "\"e, f\"")], true),
-            (&[("if-none-match", "W/\"e, f\"")], true),
-            (&[("if-none-match", "\"x\", \"e, f\"")], true),
-            (&[("if-none-match", "\"x\""), ("if-none-match", "\"e, f\"")], true),
-            (&[("if-none-match", "*")], true),
-            (&[("if-none-match", "e, f")], false),
-            (&[("if-none-match", "\"x\"")], false),
-            (&[("if-modified-since", DATE)], true),
-            (&[("if-modified-since", "Tue, 24 Nov 2026 17:59:59 GMT")], false),
-            (&[("if-modified-since", "Tue, 24 Nov 2027 17:59:59 GMT")], true),
-            (&[("if-modified-since", "x")], false),
-            (&[("if-none-match", "\"x\""), ("if-modified-since", DATE)], false),
+    fn responses_say_whether_they_may_be_used_once_they_are_over() {
+        let rows: &[(&str, (bool, Option<u64>))] = &[
+            ("max-age=5", (false, None)),
+            ("max-age=5, must-revalidate", (true, None)),
+            ("proxy-revalidate", (true, None)),
+            ("s-maxage=5", (true, None)),
+            ("max-age=5, stale-if-error=60", (false, Some(60))),
+            ("Stale-If-Error=\"60\", Must-Revalidate", (true, Some(60))),
+            ("stale-if-error", (false, Some(0))),
+            ("stale-if-error=x", (false, Some(0))),
+            ("x=\"a, must-revalidate\"", (false, None)),
         ];
-        for (fields, expected) in rows {
-            assert_eq!(stored.is_known(&response(fields)), *expected, "{fields:?}");
+        for (value, expected) in rows {
+            let (never, own) = staleness(&response(&[("cache-control", value)]));
+            assert_eq!((never, own.map(|own| own.as_secs())), *expected, "{value}");
         }
     }
 }

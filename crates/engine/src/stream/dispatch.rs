@@ -33,8 +33,8 @@ use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{
-    body, conclude, fcgi, filter, forwarded, instrumentation, kernel, metrics, observing, otel, persistence, sticking,
-    tracing, tunnel, websocket,
+    body, conclude, fcgi, filter, forwarded, instrumentation, kernel, metrics, observing, otel, persistence, serving,
+    sticking, tracing, tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
@@ -65,7 +65,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         };
         let mut target = match obtained {
             Ok(target) => target,
-            Err(refusal) => return rt::boxed(reply_error(session, client, state, refusal, up)).await,
+            Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
         };
         if plan.asks_agents {
             rt::boxed(plan.tell_agents(session, client, &state)).await;
@@ -111,7 +111,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 let failed = note_failure(session, route.proxy, &state, slot, ended);
                 let arguments = (session, client, state, failed, up);
                 return rt::boxed_with(arguments, |(session, client, state, failed, up)| {
-                    fail(session, client, state, failed, up)
+                    serving::fail_at_server(session, client, state, failed, up)
                 })
                 .await;
             }

@@ -108,13 +108,7 @@ pub fn write_request(
     let own = prepared.parameters.iter();
     list.list.extend(own.map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&value[..]))));
     let script = Script::of(request, app).ok_or(UNFIT)?;
-    list.add(b"GATEWAY_INTERFACE", b"CGI/1.1");
-    list.add(b"DOCUMENT_ROOT", &*app.docroot);
-    list.add(b"SCRIPT_NAME", script.name);
-    list.add(b"PATH_INFO", script.info);
-    list.add(b"REQUEST_URI", request.target_on_wire());
-    list.add(b"REQUEST_METHOD", request.method());
-    list.add(b"QUERY_STRING", script.query);
+    list.add_script(request, app, script);
     let destination = state.destination(session);
     let host = || destination.map(|address| address.ip().to_string().into_bytes());
     list.add(b"SERVER_NAME", request.host().map(<[u8]>::to_vec).or_else(host).unwrap_or_default());
@@ -123,13 +117,7 @@ pub fn write_request(
     let client = state.client(session);
     list.add(b"REMOTE_ADDR", client.map_or_else(String::new, |address| address.ip().to_string()).into_bytes());
     list.add(b"REMOTE_PORT", client.map_or_else(String::new, |address| address.port().to_string()).into_bytes());
-    let root = list.value(b"DOCUMENT_ROOT");
-    let file = [&root[..], &list.value(b"SCRIPT_NAME")].concat();
-    list.add(b"SCRIPT_FILENAME", file);
-    let info = list.value(b"PATH_INFO");
-    if !info.is_empty() {
-        list.add(b"PATH_TRANSLATED", [&root[..], &info].concat());
-    }
+    list.add_files();
     if list.value(b"CONTENT_LENGTH").is_empty() {
         list.add(b"CONTENT_LENGTH", length.ok_or(ENDLESS)?.to_string().into_bytes());
     }
@@ -139,10 +127,33 @@ pub fn write_request(
     }
     let keep = app.keep_conn && !closes;
     let has_body = request.framing.has_body() && length != Some(0);
-    // CGI/1.1 has a query string, be it empty, with every request (RFC 3875, section 4.1.7).
-    let is_sent = |(name, value): &&Pair<'_>| !value.is_empty() || **name == b"QUERY_STRING"[..];
-    let parameters = list.list.iter().filter(is_sent).map(|(name, value)| (&**name, &**value));
-    fcgi::encode_request(keep, has_body, parameters, out).map_err(|_| UNFIT)
+    fcgi::encode_request(keep, has_body, list.sent(), out).map_err(|_| UNFIT)
+}
+
+/// Writes the request of a check with all of its body. It has no client, and runs no rules.
+///
+/// # Errors
+/// The request cannot be told, or has no room there.
+pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer) -> Result<(), Failure> {
+    let prepared = Prepared { parameters: BTreeMap::new(), passed: Vec::new() };
+    let mut list = Parameters { prepared: &prepared, list: Vec::with_capacity(16) };
+    list.add_fields(request);
+    list.add_script(request, app, Script::of(request, app).ok_or(UNFIT)?);
+    list.add(b"SERVER_NAME", request.host().map(<[u8]>::to_vec).unwrap_or_default());
+    list.add(b"SERVER_PROTOCOL", request.version_text());
+    list.add_files();
+    if list.value(b"CONTENT_LENGTH").is_empty() {
+        list.add(b"CONTENT_LENGTH", body.len().to_string().into_bytes());
+    }
+    list.add(b"SERVER_SOFTWARE", SOFTWARE.as_bytes());
+    fcgi::encode_request(false, !body.is_empty(), list.sent(), out).map_err(|_| UNFIT)?;
+    if body.is_empty() {
+        return Ok(());
+    }
+    let length = u16::try_from(body.len()).map_err(|_| UNFIT)?;
+    let records = [&fcgi::body_record(fcgi::REQUEST, length)[..], body, &fcgi::end_of_body(fcgi::REQUEST)]
+        .map(|part| out.push(part));
+    if records.contains(&false) { Err(UNFIT) } else { Ok(()) }
 }
 
 /// A name and its value.
@@ -160,6 +171,34 @@ impl<'p> Parameters<'p> {
         if !self.prepared.parameters.contains_key(name) {
             self.list.push((Cow::Borrowed(name), value.into().0));
         }
+    }
+
+    /// Adds what is run, and what for.
+    fn add_script(&mut self, request: &'p Head, app: &'p FcgiApp, script: Script) {
+        self.add(b"GATEWAY_INTERFACE", b"CGI/1.1");
+        self.add(b"DOCUMENT_ROOT", &*app.docroot);
+        self.add(b"SCRIPT_NAME", script.name);
+        self.add(b"PATH_INFO", script.info);
+        self.add(b"REQUEST_URI", request.target_on_wire());
+        self.add(b"REQUEST_METHOD", request.method());
+        self.add(b"QUERY_STRING", script.query);
+    }
+
+    /// Adds where the script is, and what its path leads to.
+    fn add_files(&mut self) {
+        let root = self.value(b"DOCUMENT_ROOT");
+        let file = [&root[..], &self.value(b"SCRIPT_NAME")].concat();
+        self.add(b"SCRIPT_FILENAME", file);
+        let info = self.value(b"PATH_INFO");
+        if !info.is_empty() {
+            self.add(b"PATH_TRANSLATED", [&root[..], &info].concat());
+        }
+    }
+
+    /// Those that are sent. CGI/1.1 has a query string, be it empty, with every request (RFC 3875, section 4.1.7).
+    fn sent(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let is_sent = |(name, value): &&Pair<'_>| !value.is_empty() || **name == b"QUERY_STRING"[..];
+        self.list.iter().filter(is_sent).map(|(name, value)| (&**name, &**value))
     }
 
     /// What a parameter is.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conn::exchange::Coding;
+use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::service::Service;
 use conn::upstream::Upstream;
@@ -10,12 +10,14 @@ use expression::sample::Direction;
 use live::trace::events;
 
 use crate::session::Session;
+use crate::stream::answer::Ending;
+use crate::stream::connect::Refusal;
 use crate::stream::dispatch::{Failed, depart, fail, trailers};
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
-use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error_unread};
+use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
 use crate::stream::request::head_limits;
-use crate::stream::{body, conclude, filter, tracing};
+use crate::stream::{body, cache, conclude, filter, tracing};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -68,13 +70,77 @@ pub async fn stream(
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
-    let Ok(mut up) = started else { return reply_broken(session, client, state).await };
+    let Ok(up) = started else { return reply_broken(session, client, state).await };
+    answer(session, client, state, (&mut *service, ruled), up).await;
+}
+
+/// What answers a request whose server has failed with that status (`stale-if-error`). `None`: nothing does, or part of an answer
+/// or of the request is gone.
+fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut RequestBody) -> Option<Started> {
+    let is_there = u16::try_from(status).is_ok_and(|status| cache::has_fallback(session, &state.borrow(), status));
+    if !is_there || !up.rewind() {
+        return None;
+    }
+    up.set_coding(Coding::Removed);
+    cache::stale_answer(session, &mut state.borrow_mut(), status)
+}
+
+/// Has a service answer a request in the place of its server.
+async fn take_over(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    Started { service, shown, ruled }: Started,
+    up: RequestBody,
+) {
+    state.borrow_mut().service = Some(shown);
+    match service {
+        Some(mut service) => answer(session, client, state, (&mut *service, ruled), up).await,
+        None => conclude::conclude(session, state),
+    }
+}
+
+/// Answers a request that has got no server.
+pub async fn refuse(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    refusal: Refusal,
+    mut up: RequestBody,
+) {
+    match fall_back(session, &state, refusal.status, &mut up) {
+        Some(started) => take_over(session, client, state, started, up).await,
+        None => reply_error(session, client, state, refusal, up).await,
+    }
+}
+
+/// Ends a request whose exchange with a server has failed.
+pub async fn fail_at_server(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    failed: (Failed, Option<Box<Ending<'static>>>),
+    mut up: RequestBody,
+) {
+    match fall_back(session, &state, failed.0.status.into(), &mut up) {
+        Some(started) => take_over(session, client, state, started, up).await,
+        None => fail(session, client, state, failed, up).await,
+    }
+}
+
+/// Carries the answer of a service to the client.
+async fn answer(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    (service, ruled): (&mut dyn Service, bool),
+    mut up: RequestBody,
+) {
     let terms = terms(session, &state, ruled);
     let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &state, terms, &mut up);
     let end = exchange.run().await;
     let (remains, ending) = (exchange.remains(), exchange.take_ending());
     drop(exchange);
-    drop(service);
     tracing::service(session, &state.borrow(), &events::APPLET_FREE);
     match end {
         End::Answered => {

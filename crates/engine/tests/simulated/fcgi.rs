@@ -540,3 +540,37 @@ fn a_request_that_is_given_up_keeps_its_number_until_the_application_confirms() 
         world.forget_log();
     });
 }
+
+#[test]
+fn checks_ask_an_application_as_requests_do() {
+    let servers = "option httpchk GET /ping?x\n http-check send hdr host h\n http-check expect status 203\n use-fcgi-app a\n \
+                   server s1 10.0.1.1:80 proto fcgi check inter 1s fall 1 rise 1 init-state fully-up";
+    let text = format!("listen l\n bind 10.0.0.1:80\n {servers}\nfcgi-app a\n docroot /w\n index i.php");
+    config(&text).workers(&[1]).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let is_up = || world.shared().live.proxies[0].status(0).unwrap().up;
+        let rows = [
+            (answered("Status: 203\r\n\r\nbody"), true),
+            (answered("Status: 500\r\n\r\n"), false),
+            (answered("Status: 203 x\r\nContent-Type: t\r\n\r\n"), true),
+            (answered("HTTP/1.1 203 x\r\n\r\n"), false),
+            (answered("Status: 203\r\n\r\n"), true),
+            (record(3, &[0, 0, 0, 0, 2, 0, 0, 0]), false),
+            (answered("Status: 203\r\n\r\n"), true),
+            (b"HTTP/1.1 203 x\r\n\r\n".to_vec(), false),
+        ];
+        for (bytes, passes) in rows {
+            let mut server = s1.accept().await;
+            let asked = request(&mut server).await;
+            assert!(!asked.keeps);
+            let names =
+                ["REQUEST_METHOD", "REQUEST_URI", "QUERY_STRING", "SCRIPT_FILENAME", "HTTP_HOST", "CONTENT_LENGTH"];
+            let told: Vec<_> = names.iter().map(|name| asked.get(name)).collect();
+            assert_eq!(told, ["GET", "/ping?x", "x", "/w/ping", "h", "0"]);
+            server.send(&bytes).await;
+            sleep(100).await;
+            assert_eq!(is_up(), passes, "{}", String::from_utf8_lossy(&bytes));
+        }
+        world.forget_log();
+    });
+}

@@ -1,5 +1,5 @@
 //! What caches do beyond HAProxy's: requests for the same share one answer (`coalesce`), old responses serve while another one is
-//! fetched (`stale-while-revalidate`), ranges of stored responses (`ranges`), removal by key and by tag (`purge cache`).
+//! fetched (`stale-while-revalidate`) or its server fails (`stale-if-error`), ranges of stored responses (`ranges`), removal by key and by tag (`purge cache`).
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -217,6 +217,83 @@ fn responses_are_removed_by_key_and_by_tag() {
             gets(client).await;
         }
         assert!(ask("show cache").await.contains("available blocks:1024)\n"));
+        world.forget_log();
+    });
+}
+
+/// A server that answers with a failure.
+async fn fails(mut server: Peer, status: &str) {
+    server.send(format!("HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nbad")).await;
+}
+
+#[test]
+fn an_old_response_serves_while_its_server_fails() {
+    cached("stale-if-error 60").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let rows = [
+            ("/a", "max-age=10", true),
+            ("/b", "max-age=10, must-revalidate", false),
+            ("/c", "max-age=10, stale-if-error=1", false),
+            ("/d", "s-maxage=10", false),
+        ];
+        for (path, control, _) in rows {
+            let client = asks(path, "").await;
+            answers(asked(&mut s1).await, &format!("Cache-Control: {control}\r\n"), "old").await;
+            assert!(gets(client).await.ends_with("old"));
+        }
+        sleep(12_000).await;
+        for (path, _, serves) in rows {
+            let client = asks(path, "").await;
+            fails(asked(&mut s1).await, "503 Service Unavailable").await;
+            let answer = gets(client).await;
+            let expected = if serves { "age: 12\r\nconnection: close\r\n\r\nold" } else { "bad" };
+            assert!(answer.ends_with(expected), "{path}: {answer}");
+        }
+        // A server that closes, breaks the protocol, or is late.
+        let client = asks("/a", "").await;
+        asked(&mut s1).await.close();
+        assert!(gets(client).await.ends_with("old"));
+        let client = asks("/a", "").await;
+        asked(&mut s1).await.send("nonsense\r\n\r\n").await;
+        assert!(gets(client).await.ends_with("old"));
+        let client = asks("/a", "").await;
+        let late = asked(&mut s1).await;
+        assert!(gets(client).await.ends_with("old"));
+        late.close();
+        // A client that wants a fresh one gets the error, and so does everybody for what says that it is for one client.
+        let client = asks("/a", "Cache-Control: no-cache\r\n").await;
+        fails(asked(&mut s1).await, "500 Oops").await;
+        assert!(gets(client).await.ends_with("bad"));
+        let client = asks("/a", "").await;
+        fails(asked(&mut s1).await, "404 Not Found").await;
+        assert!(gets(client).await.ends_with("bad"));
+        // None is there to connect to.
+        drop(s1);
+        assert!(gets(asks("/a", "").await).await.ends_with("old"));
+        sleep(70_000).await;
+        assert!(gets(asks("/a", "").await).await.contains(" 503 "));
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_rule_removes_what_is_stored_for_a_request() {
+    let rules =
+        "acl purges method PURGE\n http-request cache-purge c if purges\n http-request return status 204 if purges";
+    listen(&format!("{rules}\n {RULES}\n server s1 10.0.1.1:80\ncache c\n total-max-size 1")).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        for path in ["/a", "/b"] {
+            let client = asks(path, "").await;
+            answers(asked(&mut s1).await, "Cache-Control: max-age=9\r\n", "old").await;
+            assert!(gets(client).await.ends_with("old"));
+        }
+        let mut client = Peer::connect(WEIR).await;
+        client.send("PURGE /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+        assert!(gets(client).await.starts_with("HTTP/1.1 204 "));
+        assert!(gets(asks("/b", "").await).await.ends_with("old"));
+        let client = asks("/a", "").await;
+        answers(asked(&mut s1).await, "Cache-Control: max-age=9\r\n", "new").await;
+        assert!(gets(client).await.ends_with("new"));
         world.forget_log();
     });
 }

@@ -19,6 +19,10 @@ pub struct Object {
     pub chunked: bool,
     /// How long it is used.
     pub life: Lifetime,
+    /// It must not be used once it is over (RFC 9111, section 4.2.4).
+    pub never_stale: bool,
+    /// How long after that it may be used where its server fails, as it says itself (RFC 5861, section 4).
+    pub stale_if_error: Option<Duration>,
     /// Seconds since the UNIX epoch at which what it shows was changed last.
     pub modified: i64,
     /// Which fields of a request it depends on, and what they were.
@@ -39,6 +43,8 @@ impl Object {
             length: 0,
             chunked,
             life,
+            never_stale: false,
+            stale_if_error: None,
             modified: 0,
             variant,
             hints: Vec::new(),
@@ -58,7 +64,12 @@ impl Object {
 
     /// Whether it was over less than that time ago.
     pub fn is_within(&self, now: Moment, stale: Duration) -> bool {
-        now.saturating_since(self.life.stored) < self.life.left.saturating_add(stale)
+        !self.never_stale && now.saturating_since(self.life.stored) < self.life.left.saturating_add(stale)
+    }
+
+    /// The same where its server fails; what the response says itself is no more than that time.
+    pub fn is_within_error(&self, now: Moment, stale: Duration) -> bool {
+        stale > Duration::ZERO && self.is_within(now, self.stale_if_error.map_or(stale, |own| own.min(stale)))
     }
 
     /// Bytes of its head, its tags and its hints.

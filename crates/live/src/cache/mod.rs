@@ -63,6 +63,8 @@ pub struct CachePlan {
     pub coalesce: Option<Duration>,
     /// `stale-while-revalidate`: how long a response that is over is used while another one is fetched.
     pub stale: Duration,
+    /// `stale-if-error`: how long a response that is over is used where its server fails.
+    pub stale_if_error: Duration,
     /// `ranges`.
     pub ranges: bool,
     /// `tag-header`: the field that names the tags of a response, in lower case.
@@ -173,9 +175,15 @@ impl Cache {
         let mut shard = self.shard(key);
         let turn = self.next_turn();
         let keeps_hints = self.plan.hints != EarlyHints::Off;
-        let (found, freed) = shard.look_up(key, request, (now, turn, self.plan.stale), keeps_hints);
+        let (found, freed) =
+            shard.look_up(key, request, (now, turn, self.plan.stale), keeps_hints, self.plan.stale_if_error);
         self.give_back(freed);
         found
+    }
+
+    /// A response that is over, for a request whose server has failed.
+    pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Arc<Object>> {
+        self.shard(key).look_up_stale(key, request, (now, self.plan.stale_if_error))
     }
 
     /// Begins to store a response to a request with that key. `length`: bytes of its body, where they are known. `None`: it is too

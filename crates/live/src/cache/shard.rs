@@ -36,6 +36,7 @@ impl Shard {
         request: &Signature,
         (now, turn, stale): (Moment, u64, Duration),
         keeps_hints: bool,
+        stale_if_error: Duration,
     ) -> (Found, (u32, u32)) {
         let mut gone = (0, 0);
         let Some((key, entries)) = self.entries.get_key_value(key) else { return (Found::Nothing, gone) };
@@ -52,8 +53,11 @@ impl Shard {
             self.order.insert(turn, key);
             return (Found::Hit(Arc::clone(&entry.object)), gone);
         }
-        let is_gone = |object: &Object| object.is_over(now) && !object.is_within(now, stale);
-        let useful = entries.iter().find(|entry| !entry.hints_alone && !is_gone(&entry.object) && answers(entry));
+        let is_gone = |object: &Object| {
+            object.is_over(now) && !object.is_within(now, stale) && !object.is_within_error(now, stale_if_error)
+        };
+        let is_useful = |object: &Object| object.is_over(now) && object.is_within(now, stale);
+        let useful = entries.iter().find(|entry| !entry.hints_alone && is_useful(&entry.object) && answers(entry));
         if let Some(entry) = useful {
             return (Found::Stale(Arc::clone(&entry.object)), gone);
         }
@@ -64,6 +68,21 @@ impl Shard {
         let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
         turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
         (found, gone)
+    }
+
+    /// A response that is over, for a request whose server has failed.
+    pub fn look_up_stale(
+        &self,
+        key: &[u8],
+        request: &Signature,
+        (now, stale): (Moment, Duration),
+    ) -> Option<Arc<Object>> {
+        let entries = self.entries.get(key)?;
+        let answers = |entry: &&Entry| {
+            let (object, variant) = (&entry.object, &entry.object.variant);
+            !entry.hints_alone && object.is_within_error(now, stale) && variant.1.answers(variant.0, request)
+        };
+        entries.iter().find(answers).map(|entry| Arc::clone(&entry.object))
     }
 
     /// Notes that a response to a request is being stored. False: one is already, or there are enough variants.

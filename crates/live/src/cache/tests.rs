@@ -14,6 +14,7 @@ fn plan(blocks: u32) -> CachePlan {
         hint_blocks: 0,
         coalesce: None,
         stale: Duration::ZERO,
+        stale_if_error: Duration::ZERO,
         ranges: false,
         tag_field: None,
     }

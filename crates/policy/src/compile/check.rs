@@ -253,8 +253,9 @@ impl Compiler<'_> {
             via_socks4: written.via_socks4,
             protocol: match written.protocol.as_ref().map(|protocol| protocol.value.as_str()) {
                 Some("h2") => Some(MuxProtocol::Http2),
+                Some("fcgi") => Some(MuxProtocol::Fcgi),
                 Some(_) => Some(MuxProtocol::Http1),
-                None => connecting.protocol.filter(|_| !elsewhere && !self.is_unchecked_fcgi(server, connecting, used)),
+                None => connecting.protocol.filter(|_| !elsewhere),
             },
             reuse: (written.reuse_pool && !special).then(|| name.unwrap_or_default().into()),
             pace: Pace {
@@ -270,18 +271,15 @@ impl Compiler<'_> {
         })
     }
 
-    /// Whether a server speaks FastCGI, which its checks do not; says so where they would have to.
-    fn is_unchecked_fcgi(&mut self, server: &ServerSpec, connecting: &Connecting, used: &Check) -> bool {
-        let speaks = connecting.protocol == Some(MuxProtocol::Fcgi);
-        if speaks && used.is_http {
-            let message = format!(
-                "server '{}' : HTTP health checks of a server with 'proto fcgi' are not supported yet by Weir.",
-                server.name.value
-            );
-            let hint = "check that it takes connections, with 'option tcp-check'".to_owned();
-            self.alert_with_hint(server.span, Form::Placed, message, Some(hint));
+    /// What a FastCGI application is asked by checks is told by its section.
+    fn check_application(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
+        let Some(protocol) = server.check.protocol.as_ref().filter(|protocol| protocol.value == "fcgi") else { return };
+        if used.is_http && proxy.fcgi_app.is_none() {
+            let (backend, name) = (&proxy.name.value, &server.name.value);
+            let message = format!("proxy '{backend}': FCGI server '{name}' has no FCGI app configured.");
+            let hint = "write 'use-fcgi-app <name>' and a section 'fcgi-app <name>'".to_owned();
+            self.alert_with_hint(protocol.span, Form::Bare, message, Some(hint));
         }
-        speaks
     }
 
     /// Whether a rule of a server's checks connects by TLS (`tcp-check connect ssl`).
@@ -330,6 +328,7 @@ impl Compiler<'_> {
     /// `check-proto` has to fit what is checked with.
     fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
         let Some(protocol) = &server.check.protocol else { return };
+        self.check_application(proxy.0, server, script.unwrap_or(proxy.1));
         if (protocol.value != "none") != script.unwrap_or(proxy.1).is_http {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message = format!(

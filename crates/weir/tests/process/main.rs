@@ -14,6 +14,7 @@ mod check_verdicts;
 mod clients;
 mod command_line;
 mod condition;
+mod content_codings;
 mod counts;
 mod crowd;
 mod dashboard;

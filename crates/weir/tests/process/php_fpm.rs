@@ -3,6 +3,7 @@
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
 use rustix::process::Signal;
+use std::io::{Read as _, Write as _};
 use std::process::Command;
 
 const PROGRAMS: [&str; 4] = ["php-fpm", "php-fpm8.4", "php-fpm8.2", "php-fpm8.1"];
@@ -13,6 +14,14 @@ http_response_code(203);
 header('X-Kind: test');
 echo implode(' ', [$_SERVER['REQUEST_METHOD'], $_SERVER['SCRIPT_NAME'], $_SERVER['PATH_INFO'] ?? '-', ($_SERVER['QUERY_STRING'] ?? ''),
     $_SERVER['HTTP_X_OWN'] ?? '-', strlen(file_get_contents('php://input'))]);
+";
+
+/// A script whose process is killed within its answer.
+const KILLED: &str = "<?php
+header('X-Kind: cut');
+echo str_repeat('begun ', 20000);
+flush();
+exec('kill -9 ' . getmypid());
 ";
 
 /// PHP-FPM on a port; `None`: there is none, which was said.
@@ -38,10 +47,11 @@ fn start(folder: &Folder) -> Option<(Running, u16)> {
 fn scripts_answer_and_a_manager_that_is_gone_is_a_503() {
     let folder = Folder::new();
     folder.write("index.php", SCRIPT);
+    folder.write("killed.php", KILLED);
     let Some((fpm, application)) = start(&folder) else { return };
     let (port, root) = (free_port(), folder.text());
     let text = format!(
-        "global\n log stdout format raw daemon\n{DEFAULTS}listen web\n bind 127.0.0.1:{port}\n use-fcgi-app php\n \
+        "global\n log stdout format raw daemon\n{DEFAULTS}listen web\n bind 127.0.0.1:{port}\n log global\n option httplog\n use-fcgi-app php\n \
          server s 127.0.0.1:{application} proto fcgi\nfcgi-app php\n docroot {root}\n index index.php\n \
          path-info ^(/.+\\.php)(/.*)?$\n log-stderr global\n"
     );
@@ -58,6 +68,17 @@ fn scripts_answer_and_a_manager_that_is_gone_is_a_503() {
     assert_eq!(exchange(&mut client, &get("/none.php")).0, 404);
     let mut next = connect(port);
     assert_eq!(exchange(&mut next, &get("/?c")), (203, "GET /index.php - c - 0".to_owned()));
+    // An answer that is cut off does not look like a whole one, and its connection carries no other.
+    let mut cut = connect(port);
+    cut.write_all(get("/killed.php").as_bytes()).expect("a request");
+    let mut answer = Vec::new();
+    // Its end may be a reset.
+    let _ = cut.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("x-kind: cut\r\n"), "{answer}");
+    assert!(answer.contains("begun begun ") && !answer.ends_with("0\r\n\r\n"), "it is whole");
+    weir.wait_for_line(|line| line.contains("/killed.php") && line.contains(" SD-- "));
+    assert_eq!(exchange(&mut next, &get("/?d")), (203, "GET /index.php - d - 0".to_owned()));
     fpm.send(Signal::TERM);
     fpm.finish();
     let mut last = connect(port);

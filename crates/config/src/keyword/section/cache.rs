@@ -26,6 +26,12 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("process-vary", "{ on | off }", "Whether Vary is honoured.", process_vary),
     supported("ranges", "{ on | off }", "Weir's own: whether ranges are answered.", ranges),
     supported(
+        "stale-if-error",
+        "<seconds>",
+        "Weir's own: how long an old entry is used while its server fails.",
+        stale_if_error,
+    ),
+    supported(
         "stale-while-revalidate",
         "<seconds>",
         "Weir's own: how long an old entry is used while another is fetched.",
@@ -57,6 +63,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         ratio: 25,
         coalesce: 0,
         stale: 0,
+        stale_if_error: 0,
         ranges: false,
         tag_header: None,
     });
@@ -182,6 +189,13 @@ fn stale(context: &mut SectionContext<'_>, line: &Line) {
     match number(line) {
         Some(seconds) => change(context, line, |section| section.stale = seconds),
         None => context.report.tight(line.span(1), "'stale-while-revalidate' expects a number of seconds.".to_owned()),
+    }
+}
+
+fn stale_if_error(context: &mut SectionContext<'_>, line: &Line) {
+    match number(line) {
+        Some(seconds) => change(context, line, |section| section.stale_if_error = seconds),
+        None => context.report.tight(line.span(1), "'stale-if-error' expects a number of seconds.".to_owned()),
     }
 }
 

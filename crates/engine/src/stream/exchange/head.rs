@@ -15,6 +15,7 @@ use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::stream::answer::{Ending, Manner};
+use crate::stream::cache;
 use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
@@ -295,6 +296,9 @@ impl Exchange<'_> {
         observing::answer(self.session, state, status);
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
+        }
+        if cache::has_fallback(self.session, state, status) {
+            return failed(Cause::Server, Phase::Headers, status);
         }
         if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);

@@ -305,7 +305,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 None
             }
             Action::Nothing => None,
-            Action::UseCache { .. } | Action::StoreInCache(_) => Some(RuleStep::Cache(action)),
+            Action::UseCache { .. } | Action::StoreInCache(_) | Action::PurgeCache(_) => Some(RuleStep::Cache(action)),
             Action::ReplaceBody(_) | Action::Mirror(_) => Some(self.body(action, context)),
             Action::Wait(wait) => Some(RuleStep::Wait(wait)),
             Action::Expect(expected) => Some(RuleStep::Expect(*expected)),

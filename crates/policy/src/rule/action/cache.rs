@@ -1,10 +1,11 @@
-//! `cache-use` and `cache-store`: requests that a cache may answer, and responses that it may store. Must never judge a message.
+//! `cache-use`, `cache-store` and `cache-purge`: requests that a cache may answer, responses that it may store, and requests that
+//! remove what it has stored. Must never judge a message.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row("cache-store", store), row("cache-use", answer)];
+pub(super) const TABLE: &[Row] = &[row("cache-purge", purge), row("cache-store", store), row("cache-use", answer)];
 
 /// The cache that the next word names; one that is not there was told of where filters are looked at.
 fn cache(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
@@ -23,4 +24,12 @@ fn answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleEr
 
 fn store(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     Ok(Action::StoreInCache(cache(words, parsing)?))
+}
+
+fn purge(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let name = words.expect("expects a cache name.")?;
+    match parsing.names.cache(&name.text) {
+        Some(cache) => Ok(Action::PurgeCache(cache)),
+        None => Err(RuleError::at(Some(name), format!("unable to find the cache '{}'.", name.text))),
+    }
 }

@@ -117,6 +117,8 @@ pub enum Action {
         /// It may send hints, where it has nothing else.
         hints: bool,
     },
+    /// `cache-purge`: the cache of that index forgets what it has for the request.
+    PurgeCache(usize),
     /// `cache-store`: the cache of that index may store the response.
     StoreInCache(usize),
     /// `replace-body`: what matches in the body is replaced.

@@ -1,0 +1,103 @@
+//! Checks of FastCGI applications (configuration manual, "check-proto"): how a request of a check goes to an application, and how its
+//! answer comes. Must never judge an answer.
+
+use std::io;
+
+use base::buffer::Buffer;
+use conn::fcgi::{Connection, Options};
+use conn::flow::ByteSource as _;
+use conn::upstream::Upstream;
+use live::health::CheckStatus;
+use policy::check::Connect;
+use policy::program::MuxProtocol;
+use wire::h1::{self, Parse, Scan};
+use wire::http::{Framing, Head, Method};
+
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
+use super::words;
+use crate::stream::fcgi;
+
+impl Course<'_> {
+    /// Whether a connection has to speak FastCGI.
+    pub(super) fn asks_application(&self, connect: &Connect) -> bool {
+        self.check.is_http && self.protocol(connect) == Some(MuxProtocol::Fcgi)
+    }
+
+    /// A connection stands: it goes on in FastCGI where that is what it speaks.
+    pub(super) fn choose_fcgi(&mut self, connect: &Connect) {
+        if self.asks_application(connect) {
+            // It is of no use to others.
+            self.keep_alone();
+            self.spare = None;
+            self.application = self.stream.take().map(|stream| Box::new(Connection::new(stream, Options::default())));
+        }
+    }
+
+    /// Sends a request that is written as one of HTTP/1.
+    pub(super) async fn ask_fcgi(
+        &mut self,
+        mut application: Box<Connection>,
+        text: &[u8],
+        comment: Option<&str>,
+    ) -> Result<(), Outcome> {
+        self.input.clear();
+        self.ended = false;
+        let (mut head, mut out) = (Head::new(), rt::buffer());
+        let app = self.proxy.backend.as_ref().and_then(|backend| backend.fcgi.as_ref());
+        let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
+        let is_written = match (parsed, app) {
+            (Ok(Parse::Complete { consumed }), Some(app)) => {
+                fcgi::write_check(&head, app, text.get(consumed..).unwrap_or_default(), &mut out).is_ok()
+            }
+            _ => false,
+        };
+        let failed = |info: String| Err(Outcome::new(CheckStatus::SocketError, info));
+        if !is_written {
+            return failed(words::at_send(self, comment));
+        }
+        let sent = self.within(|cx| Upstream::Fcgi(&mut application).poll_send(cx, &mut out)).await;
+        self.application = Some(application);
+        match sent {
+            Waited::Done(Ok(())) => {
+                self.count(|protocol| &protocol.sent, text.len());
+                Ok(())
+            }
+            Waited::Done(Err(error)) => failed(words::of_system(&error) + &words::at_send(self, comment)),
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
+        }
+    }
+
+    /// Makes of a head of CGI/1.1 what it says. False: it is no answer.
+    pub(super) fn settle_head(&self, head: &mut Head) -> bool {
+        if self.application.is_none() {
+            return true;
+        }
+        let method = if self.asked_head { Method::Head } else { Method::Get };
+        let fits = wire::fcgi::settle(head, method);
+        // Payload comes as it is, up to its end.
+        if head.framing == Framing::Chunked {
+            head.framing = Framing::UntilClose;
+        }
+        fits
+    }
+
+    /// Receives what comes next of an answer.
+    pub(super) async fn receive_from_fcgi(&mut self, mut application: Box<Connection>) -> Waited<io::Result<()>> {
+        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        if input.capacity() == 0 {
+            input = rt::buffer();
+        }
+        let read = self.within(|cx| application.poll_read(cx, &mut input)).await;
+        (self.input, self.application) = (input, Some(application));
+        match read {
+            Waited::Done(Ok(count)) => {
+                self.ended |= count == 0;
+                self.count(|protocol| &protocol.received, count);
+                Waited::Done(Ok(()))
+            }
+            Waited::Done(Err(error)) => Waited::Done(Err(error)),
+            Waited::Expired => Waited::Expired,
+        }
+    }
+}
