@@ -94,7 +94,7 @@ pub(crate) const TABLE: &[Action] = &[
         "Gives the connection to a server for reverse HTTP.",
     ),
     works(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
-    works(HTTP_REQUEST, "cache-purge", "<cache>", "Weir's own: removes what a cache has stored for the request."),
+    works(HTTP_REQUEST, "cache-purge", "<cache>", "Weir's own: removes what a cache has for the request."),
     works(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
     works(HTTP_REQUEST, "cache-use", "<cache> [no-early-hints]", "Answers from a cache."),
     works(
