@@ -10,6 +10,9 @@ use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use wire::otlp::Signal;
 
+/// A name and what stands under it.
+pub type Named<T> = (Box<str>, Box<[T]>);
+
 /// Where the telemetry of one signal goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelExporter {
@@ -78,7 +81,7 @@ pub struct OtelFilter {
     /// Its scopes.
     pub scopes: Box<[OtelScope]>,
     /// Groups: their names, and the places of their scopes.
-    pub groups: Box<[(Box<str>, Box<[usize]>)]>,
+    pub groups: Box<[Named<usize>]>,
 }
 
 // What an expression is made of is equal to itself.
@@ -111,11 +114,11 @@ pub struct OtelSpan {
     /// What it refers to.
     pub links: Box<[OtelReference]>,
     /// Attributes.
-    pub attributes: Box<[(Box<str>, Box<[Expression]>)]>,
+    pub attributes: Box<[Named<Expression>]>,
     /// Events, each with one attribute.
     pub events: Box<[OtelSpanEvent]>,
     /// Baggage.
-    pub baggage: Box<[(Box<str>, Box<[Expression]>)]>,
+    pub baggage: Box<[Named<Expression>]>,
     /// How it ends.
     pub status: Option<(OtelStatus, Box<[Expression]>)>,
     /// Where its context is written to.

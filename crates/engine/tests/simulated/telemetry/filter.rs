@@ -122,7 +122,7 @@ fn scopes_open_change_and_finish_spans() {
             assert_eq!(last.parent, server.id);
             assert_eq!((server.status, &*server.description, server.get("http.status")), (status, description, told));
             let link = format!("{TRACE}-{}", session.id);
-            assert_eq!(request.links, [link.clone()]);
+            assert_eq!(request.links, std::slice::from_ref(&link));
             // What a scope finishes is finished after its spans.
             assert_eq!(server.links, [link, format!("{TRACE}-{}", request.id)]);
             for (key, value) in
