@@ -1,8 +1,7 @@
 //! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
 //! columns take from it. Must never change anything.
 
-use std::borrow::Cow;
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
