@@ -70,7 +70,7 @@ impl Names {
             let excluded = self.excluded.get(&*name).map_or(&[][..], Vec::as_slice);
             let all = exact.iter().chain(wild.iter().filter(|place| !excluded.contains(place))).copied();
             // A name that is known gets none of another name: a handshake that fails says why.
-            self.of_kinds(all.clone(), wanted, &fits).or_else(|| { all }.next())
+            self.of_kinds(all.clone(), wanted, &fits).or_else(|| all.clone().next())
         });
         if named.is_some() || strict {
             return named;
@@ -118,8 +118,9 @@ mod tests {
             ((Some("x.b.example"), &[Rsa, Ecdsa], false), Some(2)),
             ((Some("x.b.example"), &[Ecdsa, Rsa], false), Some(1)),
             ((Some("no.b.example"), &[Ecdsa, Rsa], false), Some(1)),
-            ((Some("no.b.example"), &[Rsa], false), Some(0)),
-            ((Some("no.b.example"), &[Rsa], true), None),
+            // Known, with no certificate of that kind.
+            ((Some("no.b.example"), &[Rsa], false), Some(1)),
+            ((Some("no.b.example"), &[Rsa], true), Some(1)),
             ((Some("b.example"), &[Rsa], false), Some(0)),
             ((Some("p.q.b.example"), &[Rsa], false), Some(0)),
             ((Some("unknown"), &[Rsa], true), None),
