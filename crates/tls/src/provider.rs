@@ -49,6 +49,21 @@ const SUITES_13: &[(&str, SupportedCipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", cipher_suite::TLS13_AES_128_GCM_SHA256),
 ];
 
+/// The order of the suites of each kind of key where nobody has chosen one: that of AWS-LC. A handshake hashes as much as it
+/// signs, and most processors have instructions for SHA-256 but none for SHA-384.
+const BY_COST: [&str; 3] = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"];
+
+/// A table's suites as [`BY_COST`] has them.
+fn by_cost<'a>(rows: impl Iterator<Item = (&'a str, SupportedCipherSuite)>) -> Vec<SupportedCipherSuite> {
+    let cost = |name: &str| {
+        let name = name.replace("AES_", "AES").replace('_', "-");
+        BY_COST.iter().position(|ending| name.contains(ending))
+    };
+    let mut sorted: Vec<_> = rows.collect();
+    sorted.sort_by_key(|(name, _)| cost(name));
+    sorted.into_iter().map(|(_, suite)| suite).collect()
+}
+
 /// The groups, with all of their names.
 const GROUPS: &[(&[&str], &dyn SupportedKxGroup)] = &[
     (&["X25519MLKEM768"], kx_group::X25519MLKEM768),
@@ -245,14 +260,14 @@ impl Algorithms {
                 let find = |suite: &CipherSuite| SUITES_12.iter().find(|row| row.suite.suite() == *suite);
                 chosen.iter().filter_map(find).map(|row| row.suite).collect()
             }
-            None => SUITES_12.iter().map(|row| row.suite).collect(),
+            None => by_cost(SUITES_12.iter().map(|row| (row.name, row.suite))),
         };
         let of_13: Vec<SupportedCipherSuite> = match &self.ciphersuites {
             Some(chosen) => {
                 let find = |suite: &CipherSuite| SUITES_13.iter().find(|(_, known)| known.suite() == *suite);
                 chosen.iter().filter_map(find).map(|(_, suite)| *suite).collect()
             }
-            None => SUITES_13.iter().map(|(_, suite)| *suite).collect(),
+            None => by_cost(SUITES_13.iter().copied()),
         };
         let kx_groups = match &self.groups {
             Some(chosen) => {
@@ -268,6 +283,22 @@ impl Algorithms {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_has_chosen_begins_with_the_cheapest() {
+        let offered = Algorithms::default().provider();
+        let names: Vec<_> = offered.cipher_suites.iter().map(|suite| suite_name(suite.suite())).collect();
+        let of_13 = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
+        let of_12 = [
+            "ECDHE-ECDSA-AES128-GCM-SHA256",
+            "ECDHE-RSA-AES128-GCM-SHA256",
+            "ECDHE-ECDSA-AES256-GCM-SHA384",
+            "ECDHE-RSA-AES256-GCM-SHA384",
+            "ECDHE-ECDSA-CHACHA20-POLY1305",
+            "ECDHE-RSA-CHACHA20-POLY1305",
+        ];
+        assert_eq!(names, [&of_13[..], &of_12].concat());
+    }
 
     fn read(text: &str) -> (Vec<&'static str>, Vec<String>) {
         let named = ciphers(text);

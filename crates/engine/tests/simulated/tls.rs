@@ -474,7 +474,7 @@ fn lines_tell_of_tls() {
         let mut own = Secure::connect(SECURE, &client(VERSIONS[0]), 1_000).await.unwrap();
         own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         own.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
-        let suite = "ECDHE-ECDSA-AES256-GCM-SHA384";
+        let suite = "ECDHE-ECDSA-AES128-GCM-SHA256";
         let behind = format!("0/0000000000000000/0/0/0 a.example/TLSv1.2/{suite}");
         let line = format!(r#"l~ l/<NOSRV> 0/-1/-1/-1/0 204 # - - LR-- 1/1/0/0/0 0/0 "GET / HTTP/1.1" {behind}"#);
         world.expect_log(&[&line]).await;
