@@ -13,15 +13,13 @@ import argparse
 import json
 import os
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-from names import free_port, make
+from names import make
+from proxies import free_port, listens, serving
 
 
 def configuration(plain, secure, folder):
@@ -59,40 +57,24 @@ def load(weir, arguments, urgent=False):
 def measure(program, folder, options, storm):
     """Microseconds at 50 % and 99 % of the plain requests, and handshakes a second."""
     plain, secure = free_port(), free_port()
-    config = os.path.join(folder, "proxy.cfg")
-    with open(config, "w", encoding="ascii") as out:
-        out.write(configuration(plain, secure, folder))
-    with open(os.path.join(folder, "log"), "wb") as log:
-        process = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log, preexec_fn=pinned(0))
-    others = None
-    try:
-        deadline = time.monotonic() + 30
-        for port in (plain, secure):
-            with socket.socket() as probe:
-                while probe.connect_ex(("127.0.0.1", port)) != 0:
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        sys.exit(f"{program} does not start")
-                    time.sleep(0.01)
-        weir = options.programs[0]
-        if storm:
-            limits = ["-c", str(options.clients), "-d", str(options.seconds + 2)]
-            others = load(weir, [*limits, "--handshakes", f"https://127.0.0.1:{secure}/"])
-            time.sleep(1)
-        asked = ["-c", "2", "-d", str(options.seconds), "--constant", str(options.rate)]
-        asking = load(weir, [*asked, f"http://127.0.0.1:{plain}/"], urgent=True)
-        found = json.loads(asking.communicate()[0])
-        made = json.loads(others.communicate()[0]) if others else None
-        return report(found, made)
-    finally:
-        if others and others.poll() is None:
-            others.kill()
-            others.wait()
-        process.send_signal(signal.SIGTERM)
+    text = configuration(plain, secure, folder)
+    are_open = lambda: listens(plain) and listens(secure)
+    weir, others = options.programs[0], None
+    with serving(program, text, folder, are_open, pinned(0)):
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            if storm:
+                limits = ["-c", str(options.clients), "-d", str(options.seconds + 2)]
+                others = load(weir, [*limits, "--handshakes", f"https://127.0.0.1:{secure}/"])
+                time.sleep(1)
+            asked = ["-c", "2", "-d", str(options.seconds), "--constant", str(options.rate)]
+            asking = load(weir, [*asked, f"http://127.0.0.1:{plain}/"], urgent=True)
+            found = json.loads(asking.communicate()[0])
+            made = json.loads(others.communicate()[0]) if others else None
+            return report(found, made)
+        finally:
+            if others and others.poll() is None:
+                others.kill()
+                others.wait()
 
 
 def report(found, made):

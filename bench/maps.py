@@ -12,13 +12,11 @@ Linux only; nothing is changed outside of a temporary folder.
 import argparse
 import os
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+
+from proxies import free_port, listens, memory, serving
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -66,53 +64,19 @@ def configuration(port, expression, file):
     )
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def spent(process):
+    """Processor seconds, also of threads that have ended."""
     with open(f"/proc/{process}/stat", encoding="ascii") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def anonymous(process):
-    with open(f"/proc/{process}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
-
-
 def start(program, folder, expression, file):
     """Processor seconds until it listens, and kilobytes it holds then."""
     port = free_port()
-    config = os.path.join(folder, "proxy.cfg")
-    with open(config, "w", encoding="ascii") as out:
-        out.write(configuration(port, expression, file))
-    with open(os.path.join(folder, "log"), "wb") as log:
-        process = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 300
-        while not listens(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-                    sys.exit(f"{program} does not start: {log.read()[-500:]}")
-            time.sleep(0.01)
+    with serving(program, configuration(port, expression, file), folder, lambda: listens(port)) as process:
         time.sleep(1)
-        return spent(process.pid), anonymous(process.pid)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        return spent(process.pid), memory(process.pid, "RssAnon")
 
 
 def main():

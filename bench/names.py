@@ -14,11 +14,9 @@ import argparse
 import datetime
 import os
 import shutil
-import signal
 import socket
 import ssl
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from proxies import free_port, memory, serving, spent
 
 BEGIN = datetime.datetime(2020, 1, 1)
 END = datetime.datetime(2100, 1, 1)
@@ -71,26 +71,6 @@ def configuration(port, list_of):
     )
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def spent(process):
-    """Processor seconds of all of its threads."""
-    total = 0
-    for thread in os.listdir(f"/proc/{process}/task"):
-        with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
-            total += int(stat.read().split()[0])
-    return total / 1e9
-
-
-def resident(process):
-    with open(f"/proc/{process}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-
-
 def shake(port, wanted):
     """A handshake; False: nothing listens yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -108,34 +88,17 @@ def shake(port, wanted):
 
 def run(program, folder, file, options):
     """Seconds and processor seconds to the first handshake, KB, microseconds of processor time for each handshake."""
-    port = free_port()
-    config = os.path.join(folder, "proxy.cfg")
-    with open(config, "w", encoding="ascii") as out:
-        out.write(configuration(port, os.path.join(folder, file)))
-    wanted = name(options.names - 1)
+    port, wanted = free_port(), name(options.names - 1)
     began = time.monotonic()
-    with open(os.path.join(folder, "log"), "wb") as log:
-        process = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log)
-    try:
-        while not shake(port, wanted):
-            if process.poll() is not None or time.monotonic() > began + 300:
-                with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-                    sys.exit(f"{program} does not start: {log.read()[-500:]}")
-            time.sleep(0.002)
+    text = configuration(port, os.path.join(folder, file))
+    with serving(program, text, folder, lambda: shake(port, wanted)) as process:
         started, processor = time.monotonic() - began, spent(process.pid)
-        memory = resident(process.pid)
+        resident = memory(process.pid, "VmRSS")
         before = spent(process.pid)
         for _ in range(options.handshakes):
             shake(port, wanted)
         each = (spent(process.pid) - before) / max(options.handshakes, 1)
-        return started, processor, memory, each * 1e6
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        return started, processor, resident, each * 1e6
 
 
 def main():
@@ -155,10 +118,10 @@ def main():
         print("| program | names | start, s | processor, s | memory, MB | a handshake, µs of processor time |")
         print("|---|---|---|---|---|---|")
         for (program, file), rounds in found.items():
-            started, processor, memory, each = (statistics.median(column) for column in zip(*rounds))
+            started, processor, resident, each = (statistics.median(column) for column in zip(*rounds))
             names = f"{options.names:,}" if file == "all.list" else "1"
             print(
-                f"| {os.path.basename(program)} | {names} | {started:.2f} | {processor:.2f} | {memory / 1024:.1f} | {each:.0f} |"
+                f"| {os.path.basename(program)} | {names} | {started:.2f} | {processor:.2f} | {resident / 1024:.1f} | {each:.0f} |"
             )
     finally:
         shutil.rmtree(folder)

@@ -157,21 +157,21 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 /// Counts what became of items, and logs when that changes.
 fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
-    let (signal, url) = (channel.plan.signal.name(), &channel.plan.url);
+    let url = &channel.plan.url;
     match outcome {
         Ok(rejected) => {
             let rejected = rejected.min(count);
             add(&channel.counts.sent, count - rejected);
             add(&channel.counts.failed, rejected);
             if std::mem::take(&mut told.fails) {
-                let text = format!("OpenTelemetry: collector {url} takes {signal} again.");
+                let text = format!("OpenTelemetry: collector {url} takes traces again.");
                 worker.logger.message(None, LogLevel::Notice, &text);
             }
         }
         Err(why) => {
             add(&channel.counts.failed, count);
             if !std::mem::replace(&mut told.fails, true) {
-                let text = format!("OpenTelemetry: collector {url} does not take {signal}: {why}; {count} lost.");
+                let text = format!("OpenTelemetry: collector {url} does not take traces: {why}; {count} lost.");
                 worker.logger.message(None, LogLevel::Warning, &text);
             }
         }
@@ -183,8 +183,8 @@ fn tell_dropped(worker: &Worker, channel: &Channel, told: &mut Told) {
     if dropped == told.dropped || now < told.next {
         return;
     }
-    let (count, signal, url) = (dropped - told.dropped, channel.plan.signal.name(), &channel.plan.url);
+    let (count, url) = (dropped - told.dropped, &channel.plan.url);
     (told.dropped, told.next) = (dropped, now + TOLD);
-    let text = format!("OpenTelemetry: {count} {signal} for collector {url} were dropped: the queue was full.");
+    let text = format!("OpenTelemetry: {count} spans for collector {url} were dropped: the queue was full.");
     worker.logger.message(None, LogLevel::Warning, &text);
 }

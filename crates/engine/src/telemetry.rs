@@ -44,7 +44,7 @@ pub struct Counts {
     pub requests: AtomicU64,
 }
 
-/// The way to one collector for one signal.
+/// The way of spans to one collector.
 pub struct Channel {
     /// What the configuration says of it.
     pub plan: Arc<OtelExporter>,

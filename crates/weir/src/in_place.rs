@@ -47,8 +47,8 @@ struct Next {
 pub type Out = Box<dyn Write + Send>;
 
 impl Renewal {
-    /// Goes over to the configuration as the files have it now; a reader has read them if this process cannot. For a thread that runs a worker; one at a time. Returns
-    /// once every worker accepts with it, or nothing has changed.
+    /// Goes over to the configuration as the files have it now; a reader has read them if this process cannot. For a thread
+    /// that runs a worker; one at a time. Returns once every worker accepts with it, or nothing has changed.
     pub async fn run(self: &Arc<Self>, process: &Arc<Process>, out: Out, reader: Option<OwnedFd>) -> FromWorker {
         let (renewal, shared) = (Arc::clone(self), Arc::clone(process));
         let Some(read) = process.helpers.run(move || renewal.read(&shared, out, reader)).await else {

@@ -71,8 +71,8 @@ impl Master {
     }
 }
 
-/// Goes over to the configuration as the files have it now, which `reader` reads where this process cannot, and tells the master how that went. The master asks for one
-/// at a time.
+/// Goes over to the configuration as the files have it now, which `reader` reads where this process cannot, and tells the
+/// master how that went. The master asks for one at a time.
 async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd, reader: Option<OwnedFd>) {
     let verdict = match answers.try_clone() {
         Ok(voice) => renewal.run(&process, Box::new(Voice(voice)), reader).await,

@@ -27,6 +27,7 @@ mod proxy;
 pub mod reference;
 mod report;
 pub mod rule;
+mod scoped_file;
 mod section;
 mod sections;
 mod server;

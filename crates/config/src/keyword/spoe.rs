@@ -3,7 +3,7 @@
 
 use super::paths::Paths;
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, section};
+use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, scoped_file, section};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -88,39 +88,13 @@ fn read_file(
     if let Some(sections) = known.get(&filter.path) {
         return Ok(sections.clone());
     }
-    let bytes = (options.read_file)(&filter.path, LARGEST_FILE + 1).map_err(|error| {
-        let (name, why) = (&filter.file.value, error.to_string());
-        let why = why.split(" (os error").next().unwrap_or_default();
-        let message = format!("'filter' : stat() failed for configuration file {name} : {why}");
-        Diagnostic::alert(filter.file.span, message)
-    })?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        let message = format!("'filter' : configuration file {} is too large", filter.file.value);
-        return Err(Diagnostic::alert(filter.file.span, message));
-    }
-    let index = u32::try_from(sources.0.len()).unwrap_or(u32::MAX);
+    let (index, bytes) = scoped_file::open(sources, options, (&filter.file, &filter.path), LARGEST_FILE)?;
     let source = SourceFile::new(filter.path.clone(), bytes);
     let mut environment = document.environment.clone();
     let sections = language::read_named((index, &source), &mut environment, language, is_section, out);
     sources.0.push(source);
     known.insert(filter.path.clone(), sections.clone());
     Ok(sections)
-}
-
-/// The name of a scope; the error: what is wrong with the line.
-pub(super) fn scope(section: &Section) -> Result<&str, String> {
-    let line = &section.line;
-    let name = line.text(0).strip_prefix('[').unwrap_or_default();
-    if let Some(next) = line.words.get(1) {
-        let found = if next.quoted { '"' } else { ' ' };
-        return Err(format!("character '{found}' is not permitted in a scope name."));
-    }
-    let name = name.strip_suffix(']').filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| "empty scope name is forbidden.".to_owned())?;
-    match name.chars().find(|&found| !super::is_name_character(found)) {
-        Some(bad) => Err(format!("character '{bad}' is not permitted in a scope name.")),
-        None => Ok(name),
-    }
 }
 
 /// Reads the sections of an engine; its place among all engines. `None`: there is no agent.
@@ -151,7 +125,7 @@ fn read_engine(
     let mut current = None;
     for section in sections {
         if section.line.keyword().starts_with('[') {
-            match scope(section) {
+            match scoped_file::scope(section) {
                 Ok(name) => current = Some(name),
                 Err(message) => report.alert(section.line.whole(), message),
             }

@@ -19,6 +19,8 @@ use crate::worker::Worker;
 const LONGEST: usize = 256 * 1024;
 /// Repetitions of a request that fails.
 const REPETITIONS: u32 = 5;
+/// Nonces in a row that a server may call old (RFC 8555, section 6.5: a client should try again).
+const STALE_NONCES: u32 = 15;
 /// How long a server may ask to be left alone; longer pauses end the attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
@@ -92,7 +94,7 @@ impl<'a> Dialogue<'a> {
                     return outcome.map_err(|failure| failure.to_string());
                 }
                 // Nonces are old when they have not been used for a while: another one helps.
-                if Problem::read(&answer.body).is_bad_nonce() && stale < REPETITIONS {
+                if Problem::read(&answer.body).is_bad_nonce() && stale < STALE_NONCES {
                     stale += 1;
                     continue;
                 }

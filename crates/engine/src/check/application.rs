@@ -52,20 +52,12 @@ impl Course<'_> {
             }
             _ => false,
         };
-        let failed = |info: String| Err(Outcome::new(CheckStatus::SocketError, info));
         if !is_written {
-            return failed(words::at_send(self, comment));
+            return Err(Outcome::new(CheckStatus::SocketError, words::at_send(self, comment)));
         }
         let sent = self.within(|cx| Upstream::Fcgi(&mut application).poll_send(cx, &mut out)).await;
         self.application = Some(application);
-        match sent {
-            Waited::Done(Ok(())) => {
-                self.count(|protocol| &protocol.sent, text.len());
-                Ok(())
-            }
-            Waited::Done(Err(error)) => failed(words::of_system(&error) + &words::at_send(self, comment)),
-            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
-        }
+        self.note_sent(sent, text.len(), comment)
     }
 
     /// Makes of a head of CGI/1.1 what it says. False: it is no answer.
@@ -90,14 +82,6 @@ impl Course<'_> {
         }
         let read = self.within(|cx| application.poll_read(cx, &mut input)).await;
         (self.input, self.application) = (input, Some(application));
-        match read {
-            Waited::Done(Ok(count)) => {
-                self.ended |= count == 0;
-                self.count(|protocol| &protocol.received, count);
-                Waited::Done(Ok(()))
-            }
-            Waited::Done(Err(error)) => Waited::Done(Err(error)),
-            Waited::Expired => Waited::Expired,
-        }
+        self.note_received(read)
     }
 }

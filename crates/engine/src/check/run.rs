@@ -360,6 +360,11 @@ impl<'a> Course<'a> {
         let read = read.await;
         self.input = input;
         self.stream = Some(stream);
+        self.note_received(read)
+    }
+
+    /// Counts what was received; no byte is the end.
+    pub(super) fn note_received(&mut self, read: Waited<io::Result<usize>>) -> Waited<io::Result<()>> {
         match read {
             Waited::Done(Ok(count)) => {
                 self.ended |= count == 0;
@@ -368,6 +373,26 @@ impl<'a> Course<'a> {
             }
             Waited::Done(Err(error)) => Waited::Done(Err(error)),
             Waited::Expired => Waited::Expired,
+        }
+    }
+
+    /// Counts a request of so many bytes that was sent. The error: why it was not.
+    pub(super) fn note_sent(
+        &self,
+        sent: Waited<io::Result<()>>,
+        length: usize,
+        comment: Option<&str>,
+    ) -> Result<(), Outcome> {
+        match sent {
+            Waited::Done(Ok(())) => {
+                self.count(|protocol| &protocol.sent, length);
+                Ok(())
+            }
+            Waited::Done(Err(error)) => {
+                let info = words::of_system(&error) + &words::at_send(self, comment);
+                Err(Outcome::new(CheckStatus::SocketError, info))
+            }
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
         }
     }
 

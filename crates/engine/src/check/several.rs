@@ -51,20 +51,12 @@ impl Course<'_> {
             Ok(Parse::Complete { consumed }) => solo.ask(&head, text.get(consumed..).unwrap_or_default()),
             _ => Err(h1::Overflow),
         };
-        let failed = |info: String| Err(Outcome::new(CheckStatus::SocketError, info));
         if begun != Ok(true) {
-            return failed(words::at_send(self, comment));
+            return Err(Outcome::new(CheckStatus::SocketError, words::at_send(self, comment)));
         }
         let sent = self.within(|cx| solo.poll_send(cx)).await;
         self.solo = Some(solo);
-        match sent {
-            Waited::Done(Ok(())) => {
-                self.count(|protocol| &protocol.sent, text.len());
-                Ok(())
-            }
-            Waited::Done(Err(error)) => failed(words::of_system(&error) + &words::at_send(self, comment)),
-            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
-        }
+        self.note_sent(sent, text.len(), comment)
     }
 
     /// Reads the head of an answer; interim ones are passed over.
@@ -99,14 +91,6 @@ impl Course<'_> {
         }
         let read = self.within(|cx| solo.poll_read(cx, &mut input)).await;
         (self.input, self.solo) = (input, Some(solo));
-        match read {
-            Waited::Done(Ok(count)) => {
-                self.ended |= count == 0;
-                self.count(|protocol| &protocol.received, count);
-                Waited::Done(Ok(()))
-            }
-            Waited::Done(Err(error)) => Waited::Done(Err(error)),
-            Waited::Expired => Waited::Expired,
-        }
+        self.note_received(read)
     }
 }

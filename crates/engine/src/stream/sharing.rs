@@ -143,8 +143,8 @@ async fn carry(
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
-/// Moves what the requests of a connection have to send and to receive, until it has ended or another worker may have it, and counts its handshake, where that was not over
-/// when it began.
+/// Moves what the requests of a connection have to send and to receive, until it has ended or another worker may have it, and
+/// counts its handshake, where that was not over when it began.
 pub(super) async fn move_frames(
     (worker, (proxy, server)): (&Worker, (usize, usize)),
     connection: &mut ServerConnection,

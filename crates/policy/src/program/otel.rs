@@ -8,16 +8,13 @@ use config::spec::{OtelEvent, OtelStatus};
 use expression::Expression;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
-use wire::otlp::Signal;
 
 /// A name and what stands under it.
 pub type Named<T> = (Box<str>, Box<[T]>);
 
-/// Where the telemetry of one signal goes.
+/// Where spans go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelExporter {
-    /// What is sent.
-    pub signal: Signal,
     /// Where it is sent.
     pub url: Box<str>,
     /// Fields of each request.
@@ -30,9 +27,9 @@ pub struct OtelExporter {
     pub interval: Duration,
     /// How long a collector may take to answer.
     pub timeout: Duration,
-    /// How much waits at most: spans, records or metrics.
+    /// Spans that wait at most.
     pub queue: usize,
-    /// How much a request has at most.
+    /// Spans in a request at most.
     pub batch: usize,
 }
 

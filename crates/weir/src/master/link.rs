@@ -64,7 +64,8 @@ pub const CONNECTION: &[u8] = b"C";
 /// What a worker adds that needs a reader.
 const READER: &str = "reader";
 
-/// What a master says: the files are to be read again. A stream to a reader comes with it where the worker needs one. It is said to workers that have said [`FromWorker::Reloads`].
+/// What a master says: the files are to be read again. A stream to a reader comes with it where the worker needs one. It is
+/// said to workers that have said [`FromWorker::Reloads`].
 pub const RELOAD: &[u8] = b"P";
 
 #[cfg(test)]

@@ -10,13 +10,26 @@ const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// Appends a number of variable length; up to ten bytes.
-fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+/// Bytes of a number of variable length at most.
+const LONGEST: usize = 10;
+
+/// A number of variable length, and how many of the bytes it takes.
+fn varint_bytes(mut number: u64) -> ([u8; LONGEST], usize) {
+    let (mut bytes, mut length) = ([0; LONGEST], 0);
+    loop {
+        let is_last = number < 0x80;
+        bytes[length] = number as u8 & 0x7f | if is_last { 0 } else { 0x80 };
+        (number, length) = (number >> 7, length + 1);
+        if is_last {
+            return (bytes, length);
+        }
     }
-    out.push(number as u8);
+}
+
+/// Appends a number of variable length.
+fn varint(out: &mut Vec<u8>, number: u64) {
+    let (bytes, length) = varint_bytes(number);
+    out.extend_from_slice(&bytes[..length]);
 }
 
 impl<'a> Message<'a> {
@@ -45,14 +58,9 @@ impl<'a> Message<'a> {
     /// A `fixed64` that is not zero.
     pub fn fixed64(&mut self, field: u32, number: u64) {
         if number != 0 {
-            self.present_fixed64(field, number);
+            self.tag(field, FIXED64);
+            self.0.extend_from_slice(&number.to_le_bytes());
         }
-    }
-
-    /// A `fixed64`, `sfixed64` or `double`, be it zero.
-    pub fn present_fixed64(&mut self, field: u32, number: u64) {
-        self.tag(field, FIXED64);
-        self.0.extend_from_slice(&number.to_le_bytes());
     }
 
     /// A `fixed32` that is not zero.
@@ -60,15 +68,6 @@ impl<'a> Message<'a> {
         if number != 0 {
             self.tag(field, FIXED32);
             self.0.extend_from_slice(&number.to_le_bytes());
-        }
-    }
-
-    /// Several `fixed64` or `double`, packed.
-    pub fn packed64(&mut self, field: u32, numbers: impl ExactSizeIterator<Item = u64>) {
-        if numbers.len() > 0 {
-            self.tag(field, BYTES);
-            varint(self.0, 8 * numbers.len() as u64);
-            numbers.for_each(|number| self.0.extend_from_slice(&number.to_le_bytes()));
         }
     }
 
@@ -106,11 +105,9 @@ impl<'a> Message<'a> {
         self.tag(field, BYTES);
         let start = self.0.len();
         write(&mut Message(self.0));
-        let length = self.0.len() - start;
         // Its length stands before it, and is known now.
-        let mut prefix = Vec::with_capacity(10);
-        varint(&mut prefix, length as u64);
-        self.0.extend_from_slice(&prefix);
-        self.0[start..].rotate_right(prefix.len());
+        let (prefix, size) = varint_bytes((self.0.len() - start) as u64);
+        self.0.extend_from_slice(&prefix[..size]);
+        self.0[start..].rotate_right(size);
     }
 }

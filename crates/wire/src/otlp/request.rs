@@ -1,42 +1,11 @@
-//! What a collector is sent: encoded spans, records or metrics, whom they are of and what has made them. The three signals have
-//! messages of the same form (`opentelemetry/proto/collector/*/v1/*_service.proto`). Must never look into what it carries.
+//! What a collector is sent: encoded spans, whom they are of and what has made them
+//! (`opentelemetry/proto/collector/trace/v1/trace_service.proto`). Must never look into what it carries.
 
 use super::message::Message;
 use super::{Value, attribute};
 
-/// Which kind of telemetry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Signal {
-    /// Spans.
-    Traces,
-    /// Values.
-    Metrics,
-    /// Log records.
-    Logs,
-}
-
-impl Signal {
-    /// Every signal.
-    pub const ALL: [Self; 3] = [Self::Traces, Self::Metrics, Self::Logs];
-
-    /// The path that collectors take it at (OTLP/HTTP).
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::Traces => "/v1/traces",
-            Self::Metrics => "/v1/metrics",
-            Self::Logs => "/v1/logs",
-        }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Traces => "traces",
-            Self::Metrics => "metrics",
-            Self::Logs => "logs",
-        }
-    }
-}
+/// The path that collectors take traces at (OTLP/HTTP).
+pub const TRACES: &str = "/v1/traces";
 
 /// What has made the telemetry.
 #[derive(Debug, Clone, Copy)]

@@ -84,51 +84,6 @@ fn requests_have_resource_scope_and_items() {
 }
 
 #[test]
-fn records_and_metrics_are_written_as_the_schema_says() {
-    let record = LogRecord {
-        time: 7,
-        severity: 9,
-        severity_text: "info",
-        event: "e",
-        body: Value::Text(b"said"),
-        span: Some(SpanContext { trace_id: *b"abcdefghijklmnop", span_id: *b"abcdefgh" }),
-    };
-    let mut out = Vec::new();
-    record.write(&mut out, [("k", Value::Bool(true))].into_iter());
-    assert_eq!(
-        show(&out, &|path| matches!(path, [5 | 6] | [6, 2])),
-        "1:7 2:9 3:'info' 5:{ 1:'said' } 6:{ 1:'k' 2:{ 2:1 } } 8:1 9:'abcdefghijklmnop' 10:'abcdefgh' 11:7 12:'e'"
-    );
-    let metric = Metric { name: "m", description: "d", unit: "By" };
-    let mut out = Vec::new();
-    metric.write(&mut out, Shape::Sum { is_monotonic: true }, |points| {
-        points.point(&Point { start: 1, time: 2, value: 3.0 }, [("k", Value::Int(4))].into_iter());
-        points.point(&Point { start: 1, time: 2, value: 0.5 }, std::iter::empty());
-    });
-    assert_eq!(
-        show(&out, &|path| matches!(path, [7] | [7, 1] | [7, 1, 7] | [7, 1, 7, 2])),
-        format!(
-            "1:'m' 2:'d' 3:'By' 7:{{ 1:{{ 2:1 3:2 6:3 7:{{ 1:'k' 2:{{ 3:4 }} }} }} 1:{{ 2:1 3:2 4:{} }} 2:2 3:1 }}",
-            0.5f64.to_bits()
-        )
-    );
-    let mut out = Vec::new();
-    let histogram = Histogram { start: 1, time: 2, sum: 6.0, bounds: &[5.0], counts: &[1, 1] };
-    metric.write_histogram(&mut out, &histogram, std::iter::empty());
-    let shown = show(&out, &|path| matches!(path, [9] | [9, 1]));
-    let (sum, counts) = (6f64.to_bits(), "0100000000000000".repeat(2));
-    assert!(shown.starts_with(&format!("1:'m' 2:'d' 3:'By' 9:{{ 1:{{ 2:1 3:2 4:2 5:{sum} 6:{counts} 7:")), "{shown}");
-    let mut out = Vec::new();
-    metric.write(&mut out, Shape::Gauge, |points| {
-        points.point(&Point { start: 0, time: 2, value: -1.0 }, std::iter::empty())
-    });
-    assert_eq!(
-        show(&out, &|path| matches!(path, [5] | [5, 1])),
-        format!("1:'m' 2:'d' 3:'By' 5:{{ 1:{{ 3:2 6:{} }} }}", u64::MAX)
-    );
-}
-
-#[test]
 fn answers_of_collectors_are_read_with_care() {
     type Row<'a> = (&'a [u8], Option<(u64, &'a str)>);
     let rows: &[Row<'_>] = &[

@@ -7,12 +7,12 @@ mod yaml;
 
 use super::paths::Paths;
 use super::report::Report;
-use super::{SpecOptions, spoe};
+use super::{SpecOptions, scoped_file};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
 use crate::options::LanguageOptions;
-use crate::span::{Span, Spanned};
+use crate::span::Span;
 use crate::spec::{FilterSpec, OtelFileSpec, OtelFilterSpec, Spec};
 use crate::text;
 
@@ -59,25 +59,6 @@ pub fn read_files(
     }
 }
 
-/// Opens a file that `named` names.
-fn open(
-    sources: &mut Sources,
-    reading: &Reading<'_>,
-    (named, path): (&Spanned<String>, &str),
-) -> Result<(u32, Vec<u8>), Diagnostic> {
-    let bytes = (reading.options.read_file)(path, LARGEST_FILE + 1).map_err(|error| {
-        let why = error.to_string();
-        let why = why.split(" (os error").next().unwrap_or_default().to_owned();
-        let message = format!("'filter' : stat() failed for configuration file {} : {why}", named.value);
-        Diagnostic::alert(named.span, message)
-    })?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        let message = format!("'filter' : configuration file {} is too large", named.value);
-        return Err(Diagnostic::alert(named.span, message));
-    }
-    Ok((u32::try_from(sources.0.len()).unwrap_or(u32::MAX), bytes))
-}
-
 /// Reads both files of a filter. The error: what is wrong, where that has not been said.
 fn read_filter(
     sources: &mut Sources,
@@ -86,7 +67,7 @@ fn read_filter(
     out: &mut Vec<Diagnostic>,
 ) -> Result<OtelFileSpec, Option<Diagnostic>> {
     let before = out.iter().filter(|found| found.is_alert()).count();
-    let (index, bytes) = open(sources, reading, (&filter.file, &filter.path))?;
+    let (index, bytes) = scoped_file::open(sources, reading.options, (&filter.file, &filter.path), LARGEST_FILE)?;
     let source = SourceFile::new(filter.path.clone(), bytes);
     let mut environment = reading.document.environment.clone();
     let sections = language::read_named((index, &source), &mut environment, reading.language, is_section, out);
@@ -102,7 +83,7 @@ fn read_filter(
         let hint = format!("its scope is '[{}]'", file.name);
         return Err(is_clean(out).then(|| Diagnostic::alert(filter.file.span, message).with_hint(hint)));
     };
-    let (index, bytes) = open(sources, reading, (&named, &path))?;
+    let (index, bytes) = scoped_file::open(sources, reading.options, (&named, &path), LARGEST_FILE)?;
     let source = SourceFile::new(path, bytes);
     let read = yaml::parse(&String::from_utf8_lossy(source.bytes())).map_err(|error| (error.line, error.message));
     sources.0.push(source);
@@ -129,7 +110,7 @@ fn read_sections(
     let (mut is_own, mut found) = (filter.id.is_none(), false);
     for section in sections {
         if section.line.keyword().starts_with('[') {
-            match spoe::scope(section) {
+            match scoped_file::scope(section) {
                 Ok(name) => is_own = name == filter.name(),
                 Err(message) => report.alert(section.line.whole(), message),
             }

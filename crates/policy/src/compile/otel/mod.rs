@@ -14,7 +14,7 @@ use expression::log_format::{LogFormat, Purpose};
 use expression::sample::EvalPlace;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::otlp::Signal;
+use wire::otlp::TRACES;
 
 /// The name of what is told where none is written.
 const SERVICE: &str = "weir";
@@ -27,15 +27,14 @@ const QUEUE: u32 = 8_192;
 /// Spans of a request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
 const BATCH: u32 = 512;
 
-/// The exporter of one signal.
-fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
+/// An exporter of traces.
+fn exporter(written: &OtelExporterSpec) -> OtelExporter {
     let boxed = |(name, value): &(String, String)| (name.as_str().into(), value.as_str().into());
     let service = written.service.as_deref().unwrap_or(SERVICE);
     let own = [("service.name".into(), service.into())];
     let milliseconds = |written: Option<u64>, usual| written.map_or(usual, Duration::from_millis);
     OtelExporter {
-        signal,
-        url: format!("{}{}", written.url.trim_end_matches('/'), signal.path()).into(),
+        url: format!("{}{}", written.url.trim_end_matches('/'), TRACES).into(),
         headers: written.headers.iter().map(boxed).collect(),
         resource: own.into_iter().chain(written.resource.iter().map(boxed)).collect(),
         scope: "weir".into(),
@@ -50,10 +49,10 @@ impl Compiler<'_> {
     /// Where telemetry goes.
     pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
         let written = spec.global.otel_exporter.as_deref();
-        let global = written.map(|written| Arc::new(exporter(written, Signal::Traces)));
+        let global = written.map(|written| Arc::new(exporter(written)));
         let of_filters = spec.sections.otel_filters.iter().filter_map(|file| file.pipeline.as_ref());
         let of_filters = of_filters.map(|pipeline| {
-            let plan = exporter(&pipeline.exporter, Signal::Traces);
+            let plan = exporter(&pipeline.exporter);
             let scope = pipeline.scope.as_deref().map_or(plan.scope.clone(), Into::into);
             Arc::new(OtelExporter { url: pipeline.exporter.url.as_str().into(), scope, ..plan })
         });

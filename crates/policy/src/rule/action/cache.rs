@@ -30,6 +30,6 @@ fn purge(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
     let name = words.expect("expects a cache name.")?;
     match parsing.names.cache(&name.text) {
         Some(cache) => Ok(Action::PurgeCache(cache)),
-        None => Err(RuleError::at(Some(name), format!("unable to find the cache '{}'.", name.text))),
+        None => Err(RuleError::at(Some(name), format!("unable to find the cache '{}'", name.text))),
     }
 }

@@ -1,0 +1,60 @@
+"""What comparisons of proxies have in common: ports, the start and the end of a proxy, and what it has used."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def spent(process):
+    """Processor seconds of its threads."""
+    total = 0
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
+            total += int(stat.read().split()[0])
+    return total / 1e9
+
+
+def memory(process, kind):
+    """Kilobytes of a kind, as /proc calls it."""
+    with open(f"/proc/{process}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(kind))
+
+
+@contextlib.contextmanager
+def serving(program, configuration, folder, is_ready, before=None):
+    """A proxy with that configuration, from when it `is_ready` to when it is not needed any more."""
+    config = os.path.join(folder, "proxy.cfg")
+    with open(config, "w", encoding="ascii") as out:
+        out.write(configuration)
+    deadline = time.monotonic() + 300
+    with open(os.path.join(folder, "log"), "wb") as log:
+        process = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log, preexec_fn=before)
+    try:
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+                    sys.exit(f"{program} does not start: {log.read()[-500:]}")
+            time.sleep(0.002)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

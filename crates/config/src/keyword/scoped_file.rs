@@ -1,0 +1,45 @@
+//! The files that filters name (`filter spoe`, `filter otel`), whose sections stand in scopes. Must never know a section.
+
+use super::SpecOptions;
+use crate::diagnostic::Diagnostic;
+use crate::document::{Section, Sources};
+use crate::span::Spanned;
+
+/// The content of a file of `largest` bytes at most, and the number that it gets among the sources. `named` is its name as it is
+/// written, `path` where it is.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub(super) fn open(
+    sources: &Sources,
+    options: &SpecOptions,
+    (named, path): (&Spanned<String>, &str),
+    largest: u64,
+) -> Result<(u32, Vec<u8>), Diagnostic> {
+    let name = &named.value;
+    let bytes = (options.read_file)(path, largest + 1).map_err(|error| {
+        let why = error.to_string();
+        let why = why.split(" (os error").next().unwrap_or_default();
+        Diagnostic::alert(named.span, format!("'filter' : stat() failed for configuration file {name} : {why}"))
+    })?;
+    if bytes.len() as u64 > largest {
+        return Err(Diagnostic::alert(named.span, format!("'filter' : configuration file {name} is too large")));
+    }
+    Ok((u32::try_from(sources.0.len()).unwrap_or(u32::MAX), bytes))
+}
+
+/// The name of a scope; the error: what is wrong with the line.
+pub(super) fn scope(section: &Section) -> Result<&str, String> {
+    let line = &section.line;
+    let name = line.text(0).strip_prefix('[').unwrap_or_default();
+    if let Some(next) = line.words.get(1) {
+        let found = if next.quoted { '"' } else { ' ' };
+        return Err(format!("character '{found}' is not permitted in a scope name."));
+    }
+    let name = name.strip_suffix(']').filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| "empty scope name is forbidden.".to_owned())?;
+    match name.chars().find(|&found| !super::is_name_character(found)) {
+        Some(bad) => Err(format!("character '{bad}' is not permitted in a scope name.")),
+        None => Ok(name),
+    }
+}
