@@ -3,6 +3,7 @@
 
 mod dashboard;
 mod field;
+mod haterm;
 mod page;
 pub mod peers;
 mod prometheus;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::service::registry::Services;
 
-use crate::{dashboard, page, prometheus};
+use crate::{dashboard, haterm, page, prometheus};
 
 /// Those that rules may name (`http-request use-service`). A new one is registered here, under a name and with what makes it.
 pub fn built_in() -> Services {
@@ -14,6 +14,7 @@ pub fn built_in() -> Services {
         true,
         Arc::new(|session, _| prometheus::start(session)),
     );
+    services.register(haterm::NAME, true, Arc::new(haterm::start));
     services.set_page(Arc::new(|session, request, target| {
         dashboard::start(session, request, target).unwrap_or_else(|| page::start(session, request))
     }));

@@ -5,8 +5,8 @@
 
 use std::cell::RefCell;
 
-use tools::origin::parameters::Parameters;
 use tools::origin::request::{Progress, Reader};
+use wire::haterm::Parameters;
 use wire::http::Head;
 
 /// Runs on one input; panics where a promise is broken.

@@ -11,6 +11,7 @@ pub mod fcgi;
 pub mod grpc_web;
 pub mod h1;
 pub mod h2;
+pub mod haterm;
 pub mod http;
 pub mod otlp;
 pub mod peers;

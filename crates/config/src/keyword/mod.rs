@@ -15,6 +15,7 @@ mod elsewhere;
 mod error_page;
 mod filter;
 mod global;
+mod haterm;
 mod inheritance;
 pub(crate) mod load_options;
 mod log_line;

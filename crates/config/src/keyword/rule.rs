@@ -471,7 +471,7 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "use-service",
         "<service>",
-        "Answers by an internal service: `prometheus-exporter`.",
+        "Answers by an internal service: `prometheus-exporter`; Weir's own: `haterm`.",
     ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE,

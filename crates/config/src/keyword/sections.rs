@@ -7,8 +7,8 @@ use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
 use super::{
-    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, filter, global, is_name_character, section, server,
-    upgrade, verify,
+    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, filter, global, haterm, is_name_character, section,
+    server, upgrade, verify,
 };
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
@@ -301,6 +301,7 @@ impl Reader<'_> {
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
         filter::complete(&mut self.proxies, &self.content.caches, &mut self.report);
+        haterm::settle(&mut self.proxies, &mut self.report);
         section::cache::verify(&self.content.caches, &mut self.report);
         verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);

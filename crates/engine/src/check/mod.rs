@@ -152,9 +152,9 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
     interval.mul_f64((100.0 + share) / 100.0)
 }
 
-/// An event of a check for traces.
+/// An event of a server's check or connection for traces.
 #[inline]
-fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: &Event, what: impl FnOnce() -> String) {
+pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: &Event, what: impl FnOnce() -> String) {
     let (backend, own) = (proxy.index as u64 + 1, server.index as u64 + 1);
     let subject = || Subject { backend, server: backend << 32 | own, ..Subject::default() };
     let text =

@@ -15,13 +15,14 @@ use expression::Expression;
 use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
+use live::trace::events;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
 
-use crate::check::{Sign, observe};
+use crate::check::{Sign, observe, trace};
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
@@ -247,7 +248,13 @@ impl Request<'_> {
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
             _ => match sharing::shared_app(backend, server).filter(|_| !link.private) {
-                None => Attempt::Connected(sharing::speak_fcgi(backend, server, link, true)),
+                None => {
+                    if backend.fcgi.is_some() {
+                        let worker = &self.session.worker;
+                        trace(worker, (self.proxy, server), &events::FCONN_NEW, String::new);
+                    }
+                    Attempt::Connected(sharing::speak_fcgi(backend, server, link, true))
+                }
                 Some(app) => sharing::open_fcgi(self.session, (self.proxy.index, server), app, link)
                     .map_or(Attempt::Unable, Attempt::Connected),
             },

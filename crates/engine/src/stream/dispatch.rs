@@ -284,6 +284,7 @@ impl<'s> Plan<'s> {
             let state = state.borrow();
             let length = up.known_length(state.request.framing, &client.conn);
             let asked = (&**app, &**prepared);
+            tracing::application(session, &state);
             return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
         }
         encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)

@@ -9,6 +9,7 @@ use base64ct::{Base64, Encoding as _};
 use config::spec::LogLevel;
 use conn::upstream::Upstream;
 use expression::pattern::{Places, Steps};
+use live::trace::{Level, Subject, events};
 use policy::program::{Backend, FcgiAction, FcgiApp};
 use wire::date::Date;
 use wire::fcgi;
@@ -319,6 +320,8 @@ fn decoded(path: &[u8]) -> Option<Vec<u8>> {
 pub fn log_errors(session: &Session, backend: &Backend, upstream: &mut Upstream<'_>) {
     let Some(app) = &backend.fcgi else { return };
     for message in upstream.take_errors() {
+        let text = || (format!("rcvd FCGI STDERR record: {}", printable(&message)), String::new());
+        session.worker.trace(&events::FCGI_STDERR, Level::User, Subject::default, text);
         session.worker.logger.application(app.index, LogLevel::Err, &printable(&message));
     }
 }

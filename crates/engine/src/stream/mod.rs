@@ -60,3 +60,5 @@ pub(crate) mod tracing;
 pub mod tracking;
 mod tunnel;
 mod websocket;
+
+pub use tracing::trace_stream;

@@ -14,8 +14,10 @@ use conn::h2::{Counts, Ping, Terms};
 use conn::link::Link;
 use conn::several::{Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
+use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 
+use crate::check::trace;
 use crate::session::Session;
 use crate::stream::metrics::{self, Handshake, Http2Connection};
 use crate::stream::request::head_limits;
@@ -77,6 +79,7 @@ pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &Fcg
         max_requests: app.max_requests,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
     };
+    trace(worker, (session.proxy_at(proxy), server), &events::FCONN_NEW, String::new);
     let (connection, requests) = ServerConnection::of_fcgi(carrier.into_transport()?, terms, rt::now());
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };

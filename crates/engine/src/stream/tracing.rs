@@ -94,6 +94,26 @@ pub(crate) fn refused(session: &Session, state: &StreamState, status: u16) {
     stream(session, state, event, Level::Error, || format!("invalid request, status {status}"));
 }
 
+/// An event of the stream that a service answers, for whoever makes the service.
+#[inline]
+pub fn trace_stream(session: &Session, state: &StreamState, event: &Event, what: impl FnOnce() -> String) {
+    stream(session, state, event, Level::User, what);
+}
+
+/// A request goes to a FastCGI application.
+#[inline]
+pub(crate) fn application(session: &Session, state: &StreamState) {
+    let what = || format!("sending FCGI request: {}", request_line(state));
+    stream(session, state, &events::FCGI_BEGIN_REQUEST, Level::User, what);
+}
+
+/// The answer of a FastCGI application has begun.
+#[inline]
+pub(crate) fn application_answered(session: &Session, state: &StreamState) {
+    let what = || format!("rcvd FCGI response headers: {}", state.response.status());
+    stream(session, state, &events::FCGI_RESPONSE_HEADERS, Level::User, what);
+}
+
 /// A request was sent to a server.
 #[inline]
 pub(crate) fn sent(session: &Session, state: &StreamState) {
@@ -105,7 +125,11 @@ pub(crate) fn sent(session: &Session, state: &StreamState) {
 
 /// A server's answer is no answer.
 #[cold]
-pub(crate) fn bad_answer(session: &Session, state: &StreamState) {
+pub(crate) fn bad_answer(session: &Session, state: &StreamState, of_application: bool) {
+    if of_application {
+        let what = || "invalid response of the application".to_owned();
+        return stream(session, state, &events::FSTRM_ERR, Level::Error, what);
+    }
     stream(session, state, &events::H1S_ERR, Level::Error, || "invalid response headers".to_owned());
 }
 

@@ -7,6 +7,8 @@
 #[allow(missing_docs)]
 pub enum Source {
     H2,
+    Fcgi,
+    Spop,
     Acme,
     Ssl,
     H1,
@@ -16,10 +18,11 @@ pub enum Source {
     Applet,
     Pt,
     Session,
+    Haterm,
 }
 
 /// Number of sources.
-pub const SOURCES: usize = 10;
+pub const SOURCES: usize = 13;
 
 /// An event of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,19 @@ pub mod events {
     pub const H2_TX_HEADERS: Event = event(Source::H2, 2, "tx_hdr", "transmission of H2 HEADERS frame");
     pub const H2S_END: Event = event(Source::H2, 3, "h2s_end", "H2 stream terminated");
 
+    pub const FCONN_NEW: Event = event(Source::Fcgi, 0, "fconn_new", "new FCGI connection");
+    pub const FCGI_BEGIN_REQUEST: Event = event(Source::Fcgi, 1, "tx_begin_request", "transmission of FCGI BEGIN_REQUEST record");
+    pub const FCGI_STDERR: Event = event(Source::Fcgi, 2, "rx_stderr", "receipt of FCGI STDERR record");
+    pub const FCGI_RESPONSE_HEADERS: Event = event(Source::Fcgi, 3, "rsp_headers", "parse headers of H1 response");
+    pub const FSTRM_ERR: Event = event(Source::Fcgi, 4, "fstrm_err", "error on FCGI stream");
+
+    pub const SPOP_CONN_NEW: Event = event(Source::Spop, 0, "spop_conn_new", "new SPOP connection");
+    pub const SPOP_CONN_END: Event = event(Source::Spop, 1, "spop_conn_end", "SPOP connection terminated");
+    pub const SPOP_CONN_ERR: Event = event(Source::Spop, 2, "spop_conn_err", "error on SPOP connection");
+    pub const SPOP_RX_ACK: Event = event(Source::Spop, 3, "rx_ack", "receipt of SPOP AGENT ACK frame");
+    pub const SPOP_TX_NOTIFY: Event = event(Source::Spop, 4, "tx_notify", "transmission of SPOP HAPROXY NOTIFY frame");
+    pub const SPOP_STRM_ERR: Event = event(Source::Spop, 5, "spop_strm_err", "error on SPOP stream");
+
     pub const ACME_NEW: Event = event(Source::Acme, 0, "acme_new", "New ACME task");
     pub const ACME_TASK: Event = event(Source::Acme, 1, "acme_task", "ACME task");
 
@@ -96,6 +112,9 @@ pub mod events {
     pub const SESSION_NEW: Event = event(Source::Session, 0, "sess_new", "new session creation");
     pub const SESSION_END: Event = event(Source::Session, 1, "sess_end", "session termination");
     pub const SESSION_ERR: Event = event(Source::Session, 2, "sess_err", "session error");
+
+    pub const HSTRM_NEW: Event = event(Source::Haterm, 0, "hstrm_new", "new haterm stream");
+    pub const HSTRM_RESPONSE: Event = event(Source::Haterm, 1, "hstrm_resp", "build a HTTP response");
 }
 
 const fn row(source: Source, name: &'static str, doc: &'static str, events: &'static [Event]) -> SourceRow {
@@ -108,6 +127,8 @@ pub static TABLE: [SourceRow; SOURCES] = {
     use events::*;
     [
         row(Source::H2, "h2", "HTTP/2 multiplexer", &[H2C_ERR, H2_RX_HEADERS, H2_TX_HEADERS, H2S_END]),
+        row(Source::Fcgi, "fcgi", "FastCGI multiplexer", &[FCONN_NEW, FCGI_BEGIN_REQUEST, FCGI_STDERR, FCGI_RESPONSE_HEADERS, FSTRM_ERR]),
+        row(Source::Spop, "spop", "SPOP multiplexer", &[SPOP_CONN_NEW, SPOP_CONN_END, SPOP_CONN_ERR, SPOP_RX_ACK, SPOP_TX_NOTIFY, SPOP_STRM_ERR]),
         row(Source::Acme, "acme", "ACME", &[ACME_NEW, ACME_TASK]),
         row(Source::Ssl, "ssl", "SSL xprt", &[SSLC_NEW, SSLC_HANDSHAKE, SSLC_ERR]),
         row(Source::H1, "h1", "HTTP/1 multiplexer", &[H1C_ERR, H1_RX_HEADERS, H1_TX_HEADERS, H1S_ERR, H1S_END]),
@@ -117,6 +138,7 @@ pub static TABLE: [SourceRow; SOURCES] = {
         row(Source::Applet, "applet", "Applet endpoint", &[APPLET_NEW, APPLET_FREE]),
         row(Source::Pt, "pt", "Passthrough multiplexer", &[PT_NEW, PT_END]),
         row(Source::Session, "session", "client session management", &[SESSION_NEW, SESSION_END, SESSION_ERR]),
+        row(Source::Haterm, "haterm", "haterm", &[HSTRM_NEW, HSTRM_RESPONSE]),
     ]
 };
 

@@ -9,7 +9,6 @@ mod body;
 mod capacity;
 pub mod certificate;
 mod connection;
-pub mod parameters;
 mod pattern;
 pub mod request;
 pub mod serve;

@@ -3,10 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::parameters::Chunks;
+use wire::haterm::{Chunks, LINE};
 
-/// The pattern's period: a line of text.
-const LINE: &[u8; 50] = b".123456789.123456789.123456789.123456789.12345678\n";
 /// Bytes of a chunk of one byte.
 pub const BYTES_A_CHUNK: u64 = 6;
 /// A chunk of one byte.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use wire::h1::{HeadLimits, Parse, RequestError, Scan, Violation, parse_request};
 use wire::http::{Framing, Head, Method, Version};
 
-use super::parameters::{Parameters, Reuse, asks_for_help};
+use wire::haterm::{Parameters, Reuse, asks_for_help};
 
 /// What decides an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,10 @@ use conn::transport::Transport;
 use rt::Timer;
 use wire::h1::Edits;
 use wire::h2::{self, Capacity, ErrorCode, MAX_FRAME_SIZE, Outcome, RequestReader};
+use wire::haterm::PAGE;
 use wire::http::{self, Head};
 
-use super::answer::{PAGE, fields};
+use super::answer::fields;
 use super::pattern::Content;
 use super::request::Request;
 use super::worker::Worker;

@@ -68,6 +68,8 @@ pub(crate) struct ProxyDraft {
     pub(crate) gaps: Gaps,
     /// `mode` was written, here or in what it inherits from.
     pub(crate) says_mode: bool,
+    /// `mode haterm`: its clients are answered by the test server.
+    pub(crate) haterm: bool,
 }
 
 impl ProxyDraft {
@@ -141,6 +143,7 @@ impl ProxyDraft {
             server_ids: HashMap::new(),
             gaps: Gaps::default(),
             says_mode: false,
+            haterm: false,
         }
     }
 

@@ -13,7 +13,13 @@ use crate::suggest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(ANY, "mode", "{ tcp | http | log | spop | haterm }", "Protocol that the proxy speaks.", mode),
+    supported(
+        ANY,
+        "mode",
+        "{ tcp | http | log | spop | haterm }",
+        "Protocol that the proxy speaks. `haterm`: the frontend is a test server.",
+        mode,
+    ),
     supported(NO_DEFAULTS, "id", "<number>", "Number of the proxy, instead of its position.", id),
     supported(NO_DEFAULTS, "description", "<text>", "Text shown on the statistics page.", description),
     supported(ANY, "disabled", "", "The proxy is not used, its addresses are not opened.", disabled),
@@ -37,6 +43,7 @@ fn mode(context: &mut ProxyContext<'_>, line: &Line) {
     }
     context.draft.gaps.mode = false;
     context.draft.says_mode = true;
+    context.draft.haterm = false;
     let text = line.text(1);
     match text {
         "tcp" => context.draft.spec.mode = Mode::Tcp,
@@ -53,10 +60,14 @@ fn mode(context: &mut ProxyContext<'_>, line: &Line) {
             context.report.alert(line.span(1), message);
         }
         "spop" => context.draft.spec.mode = Mode::Spop,
-        "haterm" => {
+        "haterm" if context.holder.section == Section::Backend => {
             context.draft.gaps.mode = true;
-            let place = context.holder.describe();
-            context.report.not_yet(line.span(1), &format!("mode {text}"), &place);
+            let message = "mode haterm is only applicable on proxies with frontend capability.";
+            context.report.alert(line.span(1), message);
+        }
+        "haterm" => {
+            context.draft.spec.mode = Mode::Http;
+            context.draft.haterm = true;
         }
         "health" => context.report.alert(
             line.span(1),

@@ -212,6 +212,7 @@ impl Exchange<'_> {
         let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
         if found == Found::Final && self.upstream.is_application() {
             fcgi::date(&mut state.response);
+            tracing::application_answered(self.session, state);
         }
         let kills = self.note_link(state, 0);
         match found {
@@ -219,7 +220,7 @@ impl Exchange<'_> {
             Found::Invalid(fault) => {
                 if let Some(fault) = fault {
                     capturing::response(self.session, state, fault, self.down.received());
-                    tracing::bad_answer(self.session, state);
+                    tracing::bad_answer(self.session, state, self.upstream.is_application());
                 }
                 return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
             }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use config::spec::RetryOn;
 use conn::spop::Refused;
+use live::trace::events;
 use live::{Assignment, Local, PickContext, Priority, ProxyState, Seen};
 use policy::program::{Proxy, Redispatch, SpoeAgent};
 use wire::spop::{Notify, Status};
 
 use super::Failure;
 use super::links::{Destination, pause};
+use crate::check::trace;
 use crate::generation::Generation;
 use crate::service::ejections;
 use crate::stream::metrics::{self, ServerEvent};
@@ -149,7 +151,10 @@ async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> 
         std::future::poll_fn(|cx| claim.poll_open(cx)).await.map_err(Broken::Unconnected)?;
         match claim.send(notify) {
             Ok(mut ticket) => {
+                trace(worker, (to.proxy, to.server), &events::SPOP_TX_NOTIFY, String::new);
                 let answer = std::future::poll_fn(|cx| ticket.poll(cx)).await;
+                let event = if answer.is_ok() { &events::SPOP_RX_ACK } else { &events::SPOP_STRM_ERR };
+                trace(worker, (to.proxy, to.server), event, String::new);
                 return answer.map_err(|status| Broken::Sent(Failure::Protocol(status)));
             }
             Err(Refused::TooBig) => return Err(Broken::Refused(Failure::TooBig)),

@@ -12,12 +12,13 @@ use base::Moment;
 use conn::spop::{Claim, Connection, Requests, Terms};
 use conn::transport::{self, Transport};
 use live::health::Symptom;
+use live::trace::{Level, Subject, events};
 use policy::program::{Proxy, Server, ServerTls, SpoeAgent};
 use rt::net::Address;
 use tls::{Connection as TlsConnection, asked_name};
 use wire::spop::Status;
 
-use crate::check::{Sign, observe};
+use crate::check::{Sign, observe, trace};
 use crate::generation::Generation;
 use crate::handshake::is_one_too_many;
 use crate::outgoing::fixed_address;
@@ -122,7 +123,10 @@ async fn carry(
     let opened = {
         let proxy = generation.proxy(proxy);
         let Some(server) = proxy.server(server) else { return requests.fail(Status::IO) };
-        open(&worker, &generation, proxy, server).await
+        let opened = open(&worker, &generation, proxy, server).await;
+        let event = if opened.is_some() { &events::SPOP_CONN_NEW } else { &events::SPOP_CONN_ERR };
+        trace(&worker, (proxy, server), event, String::new);
+        opened
     };
     // Idle connections outlive their generation, and must not keep it.
     drop(generation);
@@ -142,6 +146,8 @@ async fn carry(
         }
     })
     .await;
+    let text = || ("SPOP connection terminated".to_owned(), String::new());
+    worker.trace(&events::SPOP_CONN_END, Level::User, Subject::default, text);
 }
 
 /// Connects to a server, and has the connection begin as its line says. `None`: there is no connection.
