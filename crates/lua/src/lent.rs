@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::script::{Order, StreamAccess};
+use engine::service::bare::lend_applet;
 use expression::pattern::Regex;
 use expression::sample::{Context, Direction, EvalPlace, Type, Value as Sample, cast};
-use expression::variable::Variable;
+use expression::variable::{Store, Variable};
 use expression::{Conversion, Expression};
 use mlua::{Lua, MultiValue, Value};
 use policy::program::{Lent as _, Program};
@@ -52,6 +53,26 @@ pub(crate) struct Evaluation<'c, 'a>(pub(crate) &'c Context<'a>);
 impl Lent for Evaluation<'_, '_> {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         with(self.0);
+        true
+    }
+
+    fn change(&self, _: bool, _: &Change<'_>) -> Option<Result<(), Unfit>> {
+        None
+    }
+
+    fn order(&self, _: Order) -> bool {
+        false
+    }
+}
+
+/// The process, for what serves no stream. It has variables of a transaction of its own.
+#[derive(Default)]
+pub(crate) struct Bare(RefCell<Store>);
+
+impl Lent for Bare {
+    fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
+        let Some(worker) = crate::here() else { return false };
+        lend_applet((&worker, &worker.generation()), "GLOBAL", Some(&self.0), |context| with(context));
         true
     }
 

@@ -2,6 +2,7 @@
 //! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
 
 mod address;
+mod command;
 mod http_client;
 mod jobs;
 mod lent;
@@ -175,6 +176,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
         Kind::Action(..) => rows::add_action(services, name, kind, home.clone()),
         Kind::Service(true) => service::add(services, name, home.clone()),
         Kind::Service(false) => service::add_of_bytes(services, name, home.clone()),
+        Kind::Command(words, usage) => command::add(services, name, (words, usage), home.clone()),
     }
 }
 

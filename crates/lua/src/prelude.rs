@@ -92,11 +92,9 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
             "fetch" => Kind::Fetch,
             "converter" => Kind::Converter,
             "service" => Kind::Service(text(arguments.get(3)) == "http"),
+            "cli" => Kind::Command(strings(arguments.get(3))?, text(arguments.get(4))),
             _ => {
-                let sets = match arguments.get(3) {
-                    Some(Value::Table(sets)) => sets.sequence_values::<String>().collect::<mlua::Result<_>>()?,
-                    _ => Vec::new(),
-                };
+                let sets = strings(arguments.get(3))?;
                 let count = arguments.get(4).and_then(Value::as_usize).unwrap_or(0);
                 Kind::Action(sets, count)
             }
@@ -109,6 +107,14 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
     };
     native.set("register", lua.create_function(register)?)?;
     native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
+}
+
+/// A table of strings.
+fn strings(value: Option<&Value>) -> mlua::Result<Vec<String>> {
+    match value {
+        Some(Value::Table(table)) => table.sequence_values::<String>().collect(),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// What is known of the process.

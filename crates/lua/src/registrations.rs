@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Action(Vec<String>, usize),
     /// `core.register_service`, for HTTP or TCP.
     Service(bool),
+    /// `core.register_cli`: the line that help shows. The name is the path, its words joined by dots.
+    Command(Vec<String>, String),
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
             Self::Converter => "converter.",
             Self::Action(..) => "action.",
             Self::Service(_) => "service.",
+            Self::Command(..) => "cli.",
         }
     }
 
@@ -33,6 +36,7 @@ impl Kind {
             Self::Converter => "sample-converter",
             Self::Action(..) => "action",
             Self::Service(_) => "service",
+            Self::Command(..) => "CLI keyword",
         }
     }
 }

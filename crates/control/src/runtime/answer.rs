@@ -112,6 +112,11 @@ impl Answer {
         }
     }
 
+    /// The connection, for what reads and waits by itself.
+    pub(super) fn stream(&mut self) -> &mut Transport {
+        &mut self.stream
+    }
+
     /// Waits that long, unless the connection fails before.
     ///
     /// # Errors

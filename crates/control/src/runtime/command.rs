@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use config::spec::RuntimeLevel;
+use conn::service::ByteService;
 
 use super::{Answer, Call, Conversation, Gone};
 
@@ -181,6 +182,16 @@ pub trait Served: Sized + 'static {
         command
     }
 
+    /// The commands beside those of the tables, which scripts registered: the words of each, and the line that help shows.
+    fn scripted(&self) -> Vec<(String, &str)> {
+        Vec::new()
+    }
+
+    /// Begins the command of that place in [`Served::scripted`].
+    fn begin_scripted(&self, _place: usize, _words: &[String]) -> Option<Box<dyn ByteService>> {
+        None
+    }
+
     /// Has another process answer a command, which is given as it was typed. `None`: it is for this one.
     fn route<'a>(&'a self, _: Typed<'a>, _: &'a mut Conversation, _: &'a mut Answer) -> Option<Pending<'a>> {
         None
@@ -188,6 +199,17 @@ pub trait Served: Sized + 'static {
 }
 
 impl<S: Served> CommandSet<S> {
+    /// The command of a script that words call, where its name is longer than `least` words: its place.
+    pub(super) fn find_scripted(&self, words: &[String], least: usize) -> Option<usize> {
+        let matches = |name: &String| {
+            let length = name.split(' ').count();
+            (length > least && words.len() >= length && name.split(' ').eq(words[..length].iter())).then_some(length)
+        };
+        let named = self.state.scripted();
+        let named = named.iter().enumerate().filter_map(|(place, (name, _))| Some((matches(name)?, place)));
+        named.max_by_key(|(length, _)| *length).map(|(_, place)| place)
+    }
+
     /// All rows, in no order.
     pub fn commands(&self) -> impl Iterator<Item = &'static Command<S>> + use<S> {
         self.tables.iter().copied().flatten().chain(basic::<S>())

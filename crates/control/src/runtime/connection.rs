@@ -7,7 +7,7 @@ use conn::handshake::Accepted;
 
 use super::call::{Call, Conversation, Prompt};
 use super::command::{Command, CommandSet, Mode, Run, Served};
-use super::{Answer, Gone, command, help, line};
+use super::{Answer, Gone, command, help, line, scripted};
 
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
                              configuration to use a bigger command.\n";
@@ -204,7 +204,11 @@ async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Res
     if call.words.is_empty() {
         return Ok(());
     }
-    let Some(row) = set.find(call.words) else {
+    let row = set.find(call.words);
+    if let Some(place) = set.find_scripted(call.words, row.map_or(0, |row| row.words().count())) {
+        return scripted::run(set, place, call).await;
+    }
+    let Some(row) = row else {
         let text = help::unknown(set, call.words, call.conversation);
         call.inform(&text);
         return Ok(());

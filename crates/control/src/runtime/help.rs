@@ -33,13 +33,34 @@ pub(super) fn unknown<S: Served>(set: &CommandSet<S>, words: &[String], conversa
     text
 }
 
+/// A command in a list.
+struct Row<'a> {
+    name: &'a str,
+    usage: &'a str,
+    /// What it does; scripts say that in its usage.
+    doc: Option<&'static str>,
+}
+
+impl Row<'_> {
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.name.split(' ')
+    }
+}
+
 fn list<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation, text: &mut String) {
-    let mut rows: Vec<&Command<S>> = set.commands().filter(|row| is_shown(row, conversation)).collect();
+    let scripted = set.state.scripted();
+    let shown = set.commands().filter(|row| is_shown(row, conversation));
+    let shown = shown.map(|row| Row { name: row.name, usage: row.usage, doc: Some(row.doc) });
+    let mut rows: Vec<Row<'_>> =
+        shown.chain(scripted.iter().map(|(name, usage)| Row { name, usage, doc: None })).collect();
     rows.sort_by_key(|row| row.name);
     let (last, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| ALWAYS.contains(&row.name));
     for row in nearest(rows, words).into_iter().chain(last) {
         let gap = if row.usage.len() > WIDTH { " " } else { "" };
-        text.push_str(&format!("  {:<WIDTH$}{gap}: {}\n", row.usage, row.doc));
+        match row.doc {
+            Some(doc) => text.push_str(&format!("  {:<WIDTH$}{gap}: {doc}\n", row.usage)),
+            None => text.push_str(&format!("  {}\n", row.usage)),
+        }
     }
 }
 
@@ -54,16 +75,21 @@ fn is_shown<S: Served>(row: &Command<S>, conversation: &Conversation) -> bool {
 
 /// The rows whose first words are those that were typed, as far as any row agrees with them; of these the ones that are
 /// most like the rest of what was typed.
-fn nearest<'a, S: Served>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Command<S>> {
+fn nearest<'a>(mut rows: Vec<Row<'a>>, words: &[String]) -> Vec<Row<'a>> {
     for (at, word) in words.iter().enumerate() {
-        let agrees = |row: &&Command<S>| row.words().nth(at) == Some(word.as_str());
+        let agrees = |row: &Row<'_>| row.words().nth(at) == Some(word.as_str());
         if rows.iter().any(agrees) {
             rows.retain(agrees);
             continue;
         }
         let names: Vec<Vec<&str>> = rows.iter().map(|row| row.words().skip(at).collect()).collect();
         let chosen = choose(&names, &words[at..]);
-        rows = chosen.into_iter().map(|index| rows[index]).collect();
+        drop(names);
+        let mut index = 0;
+        rows.retain(|_| {
+            index += 1;
+            chosen.contains(&(index - 1))
+        });
         break;
     }
     rows

@@ -13,6 +13,7 @@ mod help;
 pub mod line;
 mod listener;
 pub mod process;
+mod scripted;
 
 pub use answer::{Answer, Gone};
 pub use call::{Call, Conversation, Prompt};

@@ -1,12 +1,13 @@
 //! Evaluations that no stream stands behind: look-ups of the runtime API, keys of log lines. Must never know who asks.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use base::moment::WallTime;
 use bumpalo::Bump;
 use expression::pattern::ListStates;
 use expression::sample::{Context, Meter, Probes, Transport, Value};
-use expression::variable::Variables;
+use expression::variable::{Store, Variables};
 use live::Live;
 use policy::program::Program;
 
@@ -60,6 +61,16 @@ pub fn lend_process<T>(
     name: &str,
     with: impl FnOnce(&Context<'_>) -> T,
 ) -> T {
+    lend_applet((worker, generation), name, None, with)
+}
+
+/// The same for what has variables of a transaction of its own.
+pub fn lend_applet<T>(
+    (worker, generation): (&Worker, &Generation),
+    name: &str,
+    store: Option<&RefCell<Store>>,
+    with: impl FnOnce(&Context<'_>) -> T,
+) -> T {
     let live = &worker.process.live;
     let probes = ProcessProbes { worker, names: Names { frontend: name, ..Names::default() }, identify: None };
     worker.with_arena(|arena| {
@@ -70,6 +81,7 @@ pub fn lend_process<T>(
             variables: Variables {
                 process: Some(&live.variables),
                 limits: live.variable_limits.as_ref(),
+                stream: store,
                 ..Variables::default()
             },
             ..Context::blank(arena, generation.program.global.bufsize, rt::now(), &probes, &Meter::default())

@@ -28,6 +28,19 @@ pub struct PageRequest {
 /// Makes the service that answers one request for a statistics page; the bytes are path and query of the request.
 pub type PageFactory = Arc<dyn Fn(&Session, PageRequest, &[u8]) -> Box<dyn Service> + Send + Sync>;
 
+/// Makes what answers one call of a command, which is given all its words, on the worker that serves the runtime API.
+pub type CommandFactory = Arc<dyn Fn(&[String]) -> Box<dyn ByteService> + Send + Sync>;
+
+/// A command of the runtime API that a script registered.
+pub struct ScriptCommand {
+    /// The words that call it.
+    pub words: Box<[Box<str>]>,
+    /// The line that help shows for it.
+    pub usage: Box<str>,
+    /// Begins a call.
+    pub factory: CommandFactory,
+}
+
 /// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
 #[derive(Default)]
 pub struct Services {
@@ -35,6 +48,7 @@ pub struct Services {
     factories: Vec<Option<Factory>>,
     of_bytes: BTreeMap<usize, ByteFactory>,
     actions: Vec<ActionFactory>,
+    commands: Vec<ScriptCommand>,
     page: Option<PageFactory>,
 }
 
@@ -92,6 +106,20 @@ impl Services {
     /// Begins a run of the action of that number.
     pub(crate) fn begin_action(&self, number: usize, arguments: &Arc<[Box<str>]>) -> Option<Box<dyn Action>> {
         self.actions.get(number).map(|factory| factory(Arc::clone(arguments)))
+    }
+
+    /// Adds a command of the runtime API; false: those words call another one.
+    pub fn add_command(&mut self, command: ScriptCommand) -> bool {
+        let is_new = self.commands.iter().all(|known| known.words != command.words);
+        if is_new {
+            self.commands.push(command);
+        }
+        is_new
+    }
+
+    /// The commands of the runtime API that scripts registered.
+    pub fn commands(&self) -> &[ScriptCommand] {
+        &self.commands
     }
 
     /// Sets what answers requests for statistics pages.

@@ -118,6 +118,24 @@ function core.register_service(...)
     end
     native.register("service", name, func, mode)
 end
+function core.register_cli(...)
+    register_check("register_cli", select("#", ...), 3)
+    local path, usage, func = ...
+    local function wrong(why) fail("bad argument #1 to 'register_cli' (1st argument must be a table" .. why .. ")", 4) end
+    if type(path) ~= "table" then wrong("") end
+    local words = {}
+    for _, word in ipairs(path) do
+        if type(word) ~= "string" then wrong(" filled with strings") end
+        words[#words + 1] = word
+    end
+    if #words > 5 then wrong(" with a maximum of 5 entries") end
+    if #words == 0 then wrong(" with at least one entry") end
+    usage = given(usage, 2, "register_cli", "string")
+    given_function(func, 3, "register_cli")
+    local name = words[1]
+    for index = 2, #words do name = name .. "." .. words[index] end
+    native.register("cli", name, func, words, usage)
+end
 function core.register_init(...)
     register_check("register_init", select("#", ...), 1)
     native.register("init", "", given_function((...), 1, "register_init"))
@@ -353,7 +371,7 @@ function native.transaction()
 end
 
 for _, name in ipairs({
-    "get_patref", "add_acl", "del_acl", "del_map", "set_map", "register_cli", "register_filter",
+    "get_patref", "add_acl", "del_acl", "del_map", "set_map", "register_filter",
     "event_sub",
 }) do
     core[name] = unsupported("core." .. name)

@@ -36,6 +36,7 @@ mod trust;
 mod variables;
 
 use conn::handshake::{self, Entrance};
+use conn::service::ByteService;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -145,6 +146,14 @@ impl Served for Worker {
         process.bytes_out.add(bytes);
         let all = || self.process.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
         process.bytes_out_rate.add(rt::now(), (bytes + 16) / 32, all);
+    }
+
+    fn scripted(&self) -> Vec<(String, &str)> {
+        self.process.services.commands().iter().map(|command| (command.words.join(" "), &*command.usage)).collect()
+    }
+
+    fn begin_scripted(&self, place: usize, words: &[String]) -> Option<Box<dyn ByteService>> {
+        self.process.services.commands().get(place).map(|command| (command.factory)(words))
     }
 
     fn conditions(&self) -> &'static [(&'static str, &'static str)] {

@@ -1,0 +1,55 @@
+//! Commands that scripts registered: what a client types on and what a script answers are carried between both. Must never
+//! look at either.
+
+use std::task::Poll;
+
+use super::call::{Call, Prompt};
+use super::command::{CommandSet, Served};
+use super::{Answer, Gone};
+
+/// Bytes that wait for the script at most.
+const MOST_INPUT: usize = 64 * 1024;
+
+/// Runs the command of that place to its end. What it reads is the payload of the call; on a connection with one command
+/// also what the client sends after it.
+pub(super) async fn run<S: Served>(set: &CommandSet<S>, place: usize, call: &mut Call<'_, S>) -> Result<(), Gone> {
+    let Some(mut service) = set.state.begin_scripted(place, call.words) else { return Ok(()) };
+    let mut input = call.payload.unwrap_or_default().to_vec();
+    let mut ended = call.conversation.prompt != Prompt::Single;
+    let mut buffer = rt::buffer();
+    loop {
+        let mut output = Vec::new();
+        let stream = call.answer.stream();
+        let is_over = std::future::poll_fn(|cx| {
+            loop {
+                if service.poll(cx, &mut input, ended, &mut output).is_ready() {
+                    return Poll::Ready(true);
+                }
+                if !output.is_empty() {
+                    return Poll::Ready(false);
+                }
+                if ended || input.len() >= MOST_INPUT {
+                    return Poll::Pending;
+                }
+                match stream.poll_read(cx, &mut buffer) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(1..)) => {
+                        input.extend_from_slice(buffer.data());
+                        buffer.clear();
+                    }
+                    Poll::Ready(_) => ended = true,
+                }
+            }
+        });
+        let is_over = is_over.await;
+        push(call.answer, &output).await?;
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+async fn push(answer: &mut Answer, output: &[u8]) -> Result<(), Gone> {
+    answer.push(output);
+    answer.flush().await
+}

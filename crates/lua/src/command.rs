@@ -1,0 +1,75 @@
+//! Commands of the runtime API that scripts registered. Must never know who calls them.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use conn::service::ByteService;
+use engine::service::registry::{ScriptCommand, Services};
+use mlua::Value;
+
+use crate::lent::Bare;
+use crate::prelude::native;
+use crate::run::Run;
+use crate::service::Flow;
+use crate::{Home, voice};
+
+/// Registers a command.
+pub(crate) fn add(services: &mut Services, name: &str, (words, usage): (&[String], &str), home: Home) -> bool {
+    let short = name.to_owned();
+    services.add_command(ScriptCommand {
+        words: words.iter().map(|word| word.as_str().into()).collect(),
+        usage: usage.into(),
+        factory: Arc::new(move |words| {
+            let run = match begin(&home, &short, words) {
+                Ok(run) => Some(run),
+                Err(why) => {
+                    voice::failed(None, &why);
+                    None
+                }
+            };
+            Box::new(Running { run, flow: Flow::default(), lent: Bare::default() })
+        }),
+    })
+}
+
+fn begin(home: &Home, name: &str, words: &[String]) -> Result<Run, String> {
+    let what = format!("cli '<lua.cli.{name}>'");
+    let missing = || format!("Lua {what}: not registered in this thread.");
+    let machine = home.machine().ok_or_else(missing)?;
+    let function = machine.function(&format!("cli.{name}")).ok_or_else(missing)?;
+    let arguments = machine.with(|lua| {
+        let mut all = vec![native(lua, "applet_tcp")?.call::<Value>(())?];
+        for word in words {
+            all.push(Value::String(lua.create_string(config::text::to_bytes(word))?));
+        }
+        Ok(all)
+    });
+    let arguments = arguments.map_err(|error: mlua::Error| format!("Lua {what}: {error}"))?;
+    Run::new(&machine, function, arguments, (what, machine.limits.service, true))
+}
+
+/// One call.
+struct Running {
+    run: Option<Run>,
+    flow: Flow,
+    lent: Bare,
+}
+
+impl ByteService for Running {
+    fn poll(&mut self, cx: &mut Context<'_>, input: &mut Vec<u8>, ended: bool, output: &mut Vec<u8>) -> Poll<()> {
+        let Some(run) = &mut self.run else { return Poll::Ready(()) };
+        let flow = &mut self.flow;
+        flow.ended = ended;
+        std::mem::swap(&mut flow.input, input);
+        std::mem::swap(&mut flow.output, output);
+        let outcome = run.poll(cx, Some(&self.lent), &mut |cx, name, values| flow.ask(cx, name, values));
+        std::mem::swap(&mut flow.input, input);
+        std::mem::swap(&mut flow.output, output);
+        let Poll::Ready(outcome) = outcome else { return Poll::Pending };
+        self.run = None;
+        if let Err(why) = outcome {
+            voice::failed(None, &why);
+        }
+        Poll::Ready(())
+    }
+}
