@@ -79,6 +79,8 @@ pub struct Process {
     pub exchange: crate::peering::Exchange,
     /// Telemetry that waits for collectors.
     pub telemetry: crate::telemetry::Registry,
+    /// Who is told of what happens to servers.
+    pub events: crate::service::events::Events,
     /// Certificates that are obtained, and their OCSP answers.
     pub upkeep: crate::certificates::Upkeep,
     /// Certificates that were added or are being changed.
@@ -166,6 +168,7 @@ impl Process {
             log_targets,
             pool,
             telemetry: crate::telemetry::Registry::default(),
+            events: crate::service::events::Events::default(),
             upkeep: crate::certificates::Upkeep::default(),
             certificates,
             services: Services::default(),

@@ -3,6 +3,7 @@
 
 mod address;
 mod command;
+mod events;
 mod http_client;
 mod jobs;
 mod lent;
@@ -11,6 +12,7 @@ mod maps;
 mod methods;
 mod names;
 mod prelude;
+mod proxies;
 mod registrations;
 mod reply;
 mod rows;
@@ -49,6 +51,30 @@ pub(crate) fn here() -> Option<std::rc::Rc<engine::worker::Worker>> {
     if rt::is_on_worker() { rt::local() } else { None }
 }
 
+/// The process whose scripts these are.
+static PROCESS: OnceLock<std::sync::Weak<Process>> = OnceLock::new();
+
+/// The process, once it is made.
+pub(crate) fn process() -> Option<Arc<Process>> {
+    PROCESS.get().and_then(std::sync::Weak::upgrade)
+}
+
+/// The configuration that is served, or about to be.
+pub(crate) fn generation() -> Option<Arc<engine::generation::Generation>> {
+    crate::process().map(|process| process.generation())
+}
+
+/// Answers a command of the runtime API; `None`: it cannot be answered now.
+pub(crate) fn command(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+    crate::here()?;
+    COMMAND.get().and_then(|command| command(words, payload))
+}
+
+/// Answers a command of the runtime API, which is given as words, at once.
+pub type Command = fn(&[String], Option<&[u8]>) -> Option<Vec<u8>>;
+
+static COMMAND: OnceLock<Command> = OnceLock::new();
+
 fn info() -> Option<Vec<(String, String)>> {
     crate::here()?;
     INFO.get().map(|info| info())
@@ -84,6 +110,8 @@ pub struct Surroundings {
     pub print: Print,
     /// What `core.get_info` returns.
     pub info: Info,
+    /// Answers commands of the runtime API.
+    pub command: Command,
 }
 
 /// The scripts of a configuration, loaded.
@@ -108,6 +136,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
     }
     voice::open(spec, around.print);
     let _ = INFO.set(around.info);
+    let _ = COMMAND.set(around.command);
     methods::know_names(&services.registry().vocabulary);
     let threads = around.threads.max(1);
     let states = 1 + if spec.scripts.iter().any(|script| script.per_thread) { threads } else { 0 };
@@ -116,6 +145,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
         let machine = Machine::new(spec, number, ScriptLimits::new(spec, sharers), memory)?;
         task::open(&machine)?;
         machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?))?;
+        machine.with(prelude::open_rest)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =
@@ -239,6 +269,11 @@ impl Scripts {
     /// # Errors
     /// What one of them failed with.
     pub fn initialize(&mut self, process: &Arc<Process>) -> Result<(), String> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let _ = PROCESS.set(Arc::downgrade(process));
+        events::listen(process);
         for machine in &self.machines {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
         }
@@ -269,7 +304,7 @@ fn describe(lua: &mlua::Lua, process: &Arc<Process>) -> mlua::Result<()> {
     let make = prelude::native(lua, "proxy")?;
     let (all, fronts, backs) = (lua.create_table()?, lua.create_table()?, lua.create_table()?);
     for proxy in generation.program.proxies.iter() {
-        let object: Value = make.call((&*proxy.name, proxy.index))?;
+        let object: Value = make.call((&*proxy.name, proxy.index, proxy.id.to_string()))?;
         all.set(&*proxy.name, object.clone())?;
         if proxy.frontend.is_some() {
             fronts.set(&*proxy.name, object.clone())?;

@@ -50,6 +50,18 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     lua.set_named_registry_value("native", native)
 }
 
+/// Opens the classes that need the state's own machine.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open_rest(lua: &Lua) -> mlua::Result<()> {
+    let native: Table = lua.named_registry_value("native")?;
+    crate::events::open(lua, &native)?;
+    crate::proxies::open(lua, &native)?;
+    let part = include_str!("prelude/proxies.lua");
+    lua.load(part).set_name(format!("={CLASSES}")).call::<()>(native)
+}
+
 /// A function of the classes.
 pub(crate) fn native(lua: &Lua, name: &str) -> mlua::Result<Function> {
     lua.named_registry_value::<Table>("native")?.get(name)
@@ -200,6 +212,10 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
             let part = usize::try_from(first).ok().zip(usize::try_from(last).ok());
             lua.create_string(part.and_then(|(first, last)| whole.get(first..last)).unwrap_or_default())
         })?,
+    )?;
+    native.set(
+        "replace",
+        lua.create_function(|_, (whole, old, new): (String, String, String)| Ok(whole.replace(&old, &new)))?,
     )?;
     native.set(
         "concat",

@@ -58,10 +58,14 @@ fn register(lua: &Lua, mut arguments: Variadic<Value>) -> mlua::Result<()> {
     Ok(())
 }
 
+/// The state that a function is in.
+pub(crate) fn own(lua: &Lua) -> Option<Arc<Machine>> {
+    lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade())
+}
+
 /// A script that runs begins a task.
 fn start_later(lua: &Lua, function: Function, arguments: Vec<Value>) {
-    let own = lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade());
-    if let Some(machine) = own {
+    if let Some(machine) = own(lua) {
         start(&machine, function, arguments);
     }
 }

@@ -2,6 +2,7 @@
 
 use config::diagnostic::Diagnostic;
 use config::spec::Spec;
+use control::runtime::process;
 use engine::service::registry::Services;
 use lua::{Scripts, Surroundings};
 use std::io::Write;
@@ -9,7 +10,7 @@ use std::io::Write;
 /// Loads the scripts of a configuration; `services` gets what they register.
 pub fn load(spec: &Spec, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let threads = spec.global.nbthread.unwrap_or(1);
-    let around = Surroundings { threads, print, info: control::runtime::process::information };
+    let around = Surroundings { threads, print, info: process::information, command: process::execute };
     lua::load(&spec.global.lua, around, services, found)
 }
 

@@ -15,10 +15,14 @@ use conn::transport::Transport;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
+/// Bytes of an answer that is kept at most.
+const MOST_KEPT: usize = 64 << 20;
+
 /// An answer in the making.
 #[derive(Debug)]
 pub struct Answer {
-    stream: Transport,
+    /// The reader's connection; `None`: the answer is kept until it is whole.
+    stream: Option<Transport>,
     waiting: Vec<u8>,
     sent: usize,
     /// Bytes that were sent since [`Answer::take_sent`].
@@ -31,7 +35,17 @@ pub struct Answer {
 
 impl Answer {
     pub(super) fn new(stream: Transport, patience: Duration, piece: usize) -> Self {
-        Self { stream, waiting: Vec::new(), sent: 0, total: 0, patience, piece }
+        Self { stream: Some(stream), waiting: Vec::new(), sent: 0, total: 0, patience, piece }
+    }
+
+    /// An answer that is kept until it is whole, for callers inside the process.
+    pub(super) fn kept() -> Self {
+        Self { stream: None, waiting: Vec::new(), sent: 0, total: 0, patience: Duration::ZERO, piece: usize::MAX }
+    }
+
+    /// All of an answer that was kept.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.waiting
     }
 
     /// Adds bytes.
@@ -50,6 +64,9 @@ impl Answer {
     /// # Errors
     /// [`Gone`].
     pub async fn relieve(&mut self) -> Result<(), Gone> {
+        if self.stream.is_none() {
+            return if self.waiting.len() > MOST_KEPT { Err(Gone) } else { Ok(()) };
+        }
         if self.waiting.len() >= self.piece {
             self.flush().await?;
             rt::yield_now().await;
@@ -64,9 +81,9 @@ impl Answer {
     /// # Errors
     /// [`Gone`].
     pub async fn flush(&mut self) -> Result<(), Gone> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
         while self.sent < self.waiting.len() {
-            let (stream, bytes) = (&mut self.stream, &self.waiting[self.sent..]);
-            let slices = [std::io::IoSlice::new(bytes)];
+            let slices = [std::io::IoSlice::new(&self.waiting[self.sent..])];
             let write = std::future::poll_fn(|cx| stream.poll_write_slices(cx, &slices, false));
             match within(self.patience, write).await {
                 Some(Ok(count)) if count > 0 => {
@@ -94,7 +111,7 @@ impl Answer {
     /// [`Gone`].
     pub async fn pass(&mut self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Gone> {
         self.flush().await?;
-        let stream = &mut self.stream;
+        let stream = self.stream.as_mut().ok_or(Gone)?;
         let write = std::future::poll_fn(|cx| stream.poll_send_descriptors(cx, bytes, descriptors));
         match within(self.patience, write).await {
             Some(Ok(count)) if count > 0 => self.push(&bytes[count..]),
@@ -105,7 +122,7 @@ impl Answer {
 
     /// Reads what the peer types into `buffer`; 0 at the end.
     pub(crate) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
-        let stream = &mut self.stream;
+        let stream = self.stream.as_mut().ok_or(Gone)?;
         match within(self.patience, std::future::poll_fn(|cx| stream.poll_read(cx, buffer))).await {
             Some(Ok(count)) => Ok(count),
             Some(Err(_)) | None => Err(Gone),
@@ -113,8 +130,8 @@ impl Answer {
     }
 
     /// The connection, for what reads and waits by itself.
-    pub(super) fn stream(&mut self) -> &mut Transport {
-        &mut self.stream
+    pub(super) fn stream(&mut self) -> Option<&mut Transport> {
+        self.stream.as_mut()
     }
 
     /// Waits that long, unless the connection fails before.
@@ -122,7 +139,7 @@ impl Answer {
     /// # Errors
     /// [`Gone`].
     pub async fn pause(&mut self, time: Duration) -> Result<(), Gone> {
-        let stream = &mut self.stream;
+        let stream = self.stream.as_mut().ok_or(Gone)?;
         let failed = std::future::poll_fn(|cx| match stream.poll_hangup(cx) {
             Poll::Ready(rt::net::Hangup::Error) => Poll::Ready(()),
             // Half a connection is enough to take an answer.
@@ -141,7 +158,7 @@ impl Answer {
     /// [`Gone`].
     pub async fn watch(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<()>) -> Result<bool, Gone> {
         self.flush().await?;
-        let stream = &mut self.stream;
+        let stream = self.stream.as_mut().ok_or(Gone)?;
         let is_ready = std::future::poll_fn(|cx| match ready(cx) {
             Poll::Ready(()) => Poll::Ready(true),
             Poll::Pending => stream.poll_readable(cx).map(|()| false),
@@ -149,7 +166,7 @@ impl Answer {
         if is_ready.await {
             return Ok(true);
         }
-        let _ = self.stream.try_read(&mut rt::buffer());
+        let _ = stream.try_read(&mut rt::buffer());
         Ok(false)
     }
 
@@ -157,7 +174,7 @@ impl Answer {
     /// take the answer away from a peer that has not read it.
     pub(super) async fn close(mut self) {
         const LEFT_BEHIND: usize = 64;
-        if self.stream.shutdown_write().is_err() {
+        if self.stream.as_mut().is_none_or(|stream| stream.shutdown_write().is_err()) {
             return;
         }
         let mut buffer = rt::buffer();

@@ -199,6 +199,31 @@ impl<S: Served> Connection<S> {
     }
 }
 
+/// Answers a command of the process itself, with every right, on a worker. `None`: it has to wait for something, or its
+/// answer is too long.
+pub(super) fn execute<S: Served>(set: &CommandSet<S>, words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+    let mut conversation = Conversation::begin(config::spec::RuntimeLevel::Admin, std::time::Duration::ZERO);
+    conversation.expert = true;
+    let (generation, mut answer) = (set.state.generation(), Answer::kept());
+    let row = set.find(words)?;
+    let mut call = Call {
+        state: &*set.state,
+        generation: &generation,
+        words,
+        payload,
+        conversation: &mut conversation,
+        answer: &mut answer,
+    };
+    match row.run {
+        Run::Now(run) => run(&mut call),
+        Run::Gradual(run) => {
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            let std::task::Poll::Ready(Ok(())) = run(&mut call).as_mut().poll(&mut cx) else { return None };
+        }
+    }
+    Some(answer.into_bytes())
+}
+
 /// Finds the command, checks that it may be called, and calls it.
 async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
     if call.words.is_empty() {

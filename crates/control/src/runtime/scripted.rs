@@ -19,7 +19,7 @@ pub(super) async fn run<S: Served>(set: &CommandSet<S>, place: usize, call: &mut
     let mut buffer = rt::buffer();
     loop {
         let mut output = Vec::new();
-        let stream = call.answer.stream();
+        let Some(stream) = call.answer.stream() else { return Ok(()) };
         let is_over = std::future::poll_fn(|cx| {
             loop {
                 if service.poll(cx, &mut input, ended, &mut output).is_ready() {

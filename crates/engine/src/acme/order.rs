@@ -59,6 +59,7 @@ pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result
     install(worker, own, &text)?;
     let event = format!("acme newcert {}\n", own.name);
     worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), event.as_bytes());
+    crate::service::events::certificate(&worker.process, &own.name, || None);
     told(&events::ACME_TASK, "certificate obtained");
     keep(worker, own, text).await
 }

@@ -17,6 +17,7 @@ use super::dialogue::Reason;
 use super::say;
 use crate::certificates::offer_proof;
 use crate::resolve::texts;
+use crate::service::events;
 use crate::worker::Worker;
 
 /// The section of name servers that is asked for records (configuration manual, "challenge-ready").
@@ -79,6 +80,12 @@ impl<'a> Proofs<'a> {
                 let record = base64url(&sha256(authorization.as_bytes()));
                 let place = format!("_acme-challenge.{name}");
                 self.ask_for("dns-01", &place, &record, name);
+                events::certificate(&self.worker.process, &self.own.name, || {
+                    let (provider, variables) = (self.section.provider.clone(), self.section.variables.clone());
+                    let (domain, value) = (name.into(), record.as_str().into());
+                    let thumbprint = thumbprint.as_str().into();
+                    Some(events::WantedRecord { domain, thumbprint, value, provider, variables })
+                });
                 self.deploy(&thumbprint, &format!("dns-01-record \"{record}\"\n"), authorized);
                 self.records.push((place, Some(record)));
             }

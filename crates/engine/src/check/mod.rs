@@ -29,6 +29,7 @@ use live::{Checker, ServerStatus, Transition};
 use policy::check::Check;
 use policy::program::{Proxy, Server};
 
+use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, warm_up};
 use crate::worker::{Process, Worker};
@@ -189,6 +190,9 @@ fn announce(
     let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
     if logs && told {
         tell(worker, proxy, server, checker, report);
+    }
+    if told {
+        script_events::checked(worker, proxy, server, checker);
     }
     let cause = if logs { Cause::Told } else { Cause::Check(report) };
     if let Some(transition) = transition {

@@ -4,6 +4,7 @@
 pub mod activity;
 pub mod bare;
 pub(crate) mod ejections;
+pub mod events;
 pub mod log;
 pub(crate) mod mail;
 pub mod registry;

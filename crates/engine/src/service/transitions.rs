@@ -12,7 +12,7 @@ use live::health::{Operation, Report};
 use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
-use super::{mail, shutting, warm_up};
+use super::{events, mail, shutting, warm_up};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
@@ -164,6 +164,7 @@ fn settle_one(
             mail::alert(worker, proxy, level, &text);
         }
     }
+    events::changed(worker, (proxy, server), transition, matches!(cause, Cause::Told | Cause::Check(_)));
     if online.is_empty() && !before.is_empty() {
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");

@@ -372,7 +372,6 @@ end
 
 for _, name in ipairs({
     "get_patref", "add_acl", "del_acl", "del_map", "set_map", "register_filter",
-    "event_sub",
 }) do
     core[name] = unsupported("core." .. name)
 end
@@ -394,17 +393,6 @@ for index, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end
 end
 CertCache = { set = unsupported("CertCache.set") }
 ACME = { challenge_ready = unsupported("ACME.challenge_ready") }
-
--- Proxies.
-local proxy_methods = {
-    get_name = function(self) return self.name end,
-    get_uuid = function(self) return self.uuid end,
-}
-local proxy_class = class("Proxy", nil)
-proxy_class.__index = function(_, key)
-    return proxy_methods[key] or error("'Proxy:" .. tostring(key) .. "' is not supported yet by Weir", 2)
-end
-function native.proxy(name, uuid) return setmetatable({ name = name, uuid = uuid }, proxy_class) end
 
 native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,

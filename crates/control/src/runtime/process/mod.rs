@@ -199,6 +199,13 @@ pub fn start(sockets: Vec<Opened>) {
     }
 }
 
+/// Answers a command at once, with every right, on the worker that calls it: its words, and its payload. `None`: it would have
+/// to wait, or there is no such command.
+pub fn execute(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+    let worker = rt::is_on_worker().then(rt::local::<Worker>).flatten()?;
+    super::connection::execute(&CommandSet { state: worker, tables: TABLES }, words, payload)
+}
+
 /// Serves one connection that came by other means than a socket of its own, with every right.
 pub fn serve(connection: OwnedSocket) {
     let Some(worker) = rt::local::<Worker>() else { return };

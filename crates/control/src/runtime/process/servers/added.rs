@@ -95,6 +95,7 @@ fn enter(
 fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
     change_cookies(shared, proxy, CookieChange::Servers);
     engine::check::add(shared, proxy.index, server);
+    engine::service::events::added(shared, proxy, server);
 }
 
 /// A server is never freed, since its readers are not counted; what differs from one that was removed long ago in its

@@ -58,6 +58,9 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     if generation.program.server_at((proxy, server)).is_some_and(|server| server.connecting.tls.is_some()) {
         shared.certificates.lock().keep(&generation.program);
     }
+    if let Some(own) = generation.program.server_at((proxy, server)) {
+        engine::service::events::removed(shared, &generation.program.proxies[proxy], own);
+    }
     strike(&generation.program, proxy, server);
     forget(generation, (proxy, server));
     change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);

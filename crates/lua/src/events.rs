@@ -1,0 +1,371 @@
+//! What scripts have asked to be told: events go to the worker that has asked, one after the other, to a function each. Must
+//! never keep more than a bounded number of events.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use engine::service::events::{Checked, Event, What};
+use engine::worker::Process;
+use live::health::{Operation, Verdict};
+use live::{Admin, ServerStatus, Transition};
+use mlua::{Function, IntoLua, Lua, Table, Value};
+
+use crate::machine::Machine;
+use crate::run::{Answer, Run};
+use crate::value::Plain;
+use crate::voice;
+
+/// The kinds of events, by their bits, with the family of each.
+pub(crate) const KINDS: [(&str, &str); 14] = [
+    ("SERVER_ADD", "SERVER"),
+    ("SERVER_DEL", "SERVER"),
+    ("SERVER_DOWN", "SERVER"),
+    ("SERVER_UP", "SERVER"),
+    ("SERVER_STATE", "SERVER"),
+    ("SERVER_ADMIN", "SERVER"),
+    ("SERVER_CHECK", "SERVER"),
+    ("ACME_DEPLOY", "ACME"),
+    ("ACME_NEWCERT", "ACME"),
+    ("PAT_REF_ADD", "PAT_REF"),
+    ("PAT_REF_DEL", "PAT_REF"),
+    ("PAT_REF_SET", "PAT_REF"),
+    ("PAT_REF_CLEAR", "PAT_REF"),
+    ("PAT_REF_COMMIT", "PAT_REF"),
+];
+
+const ADD: usize = 0;
+const DEL: usize = 1;
+const DOWN: usize = 2;
+const UP: usize = 3;
+const STATE: usize = 4;
+const ADMIN: usize = 5;
+const CHECK: usize = 6;
+const DEPLOY: usize = 7;
+const NEW: usize = 8;
+
+/// Events that wait for a function at most; what comes beyond is not told.
+const MOST_WAITING: usize = 1_000;
+
+/// What a function is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All.
+    All,
+    /// What happens to this server.
+    Server(usize, usize),
+}
+
+/// An event that waits.
+struct Told {
+    kind: usize,
+    event: Arc<Event>,
+    /// Seconds since the epoch.
+    when: u64,
+}
+
+/// A function that is told.
+struct Subscription {
+    number: u64,
+    machine: Arc<Machine>,
+    function: Function,
+    /// Bits of kinds.
+    kinds: u32,
+    scope: Scope,
+    worker: rt::WorkerId,
+    waiting: Mutex<Waiting>,
+    /// It wants no more.
+    over: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Told>,
+    /// A task tells them.
+    is_served: bool,
+    /// Some were not told.
+    is_full: bool,
+}
+
+static ALL: Mutex<Vec<Arc<Subscription>>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the process tell scripts.
+pub(crate) fn listen(process: &Process) {
+    process.events.listen(Box::new(tell));
+}
+
+fn tell(event: &Event) {
+    let kinds = kinds_of(event);
+    let place = match event {
+        Event::Server(event) => Some(event.place),
+        Event::Certificate(_) => None,
+    };
+    let wants = |own: &&Arc<Subscription>| {
+        let is_near = match own.scope {
+            Scope::All => true,
+            Scope::Server(proxy, server) => place == Some((proxy, server)),
+        };
+        is_near && kinds.iter().any(|kind| own.kinds & (1 << kind) != 0)
+    };
+    let wanted: Vec<Arc<Subscription>> = lock(&ALL).iter().filter(wants).cloned().collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let (event, when) = (Arc::new(event.clone()), rt::clock::since_epoch().as_secs());
+    for own in wanted {
+        let told = kinds.iter().filter(|kind| own.kinds & (1 << **kind) != 0);
+        let told = told.map(|kind| Told { kind: *kind, event: Arc::clone(&event), when });
+        own.add(told);
+    }
+}
+
+/// The kinds of an event, in the order in which they are told.
+fn kinds_of(event: &Event) -> Vec<usize> {
+    let event = match event {
+        Event::Certificate(event) => return vec![if event.record.is_some() { DEPLOY } else { NEW }],
+        Event::Server(event) => event,
+    };
+    let Transition { before, after } = match &event.what {
+        What::Added => return vec![ADD],
+        What::Removed => return vec![DEL],
+        What::Checked(_) => return vec![CHECK],
+        What::Changed(transition, _) => transition,
+    };
+    let mut kinds = Vec::new();
+    if admin(before) != admin(after) {
+        kinds.push(ADMIN);
+    }
+    let (was, is) = (state(before), state(after));
+    if was != is {
+        match (was == "STOPPED", is == "STOPPED") {
+            (false, true) => kinds.push(DOWN),
+            (true, false) => kinds.push(UP),
+            _ => {}
+        }
+        kinds.push(STATE);
+    }
+    kinds
+}
+
+fn is_out(status: &ServerStatus) -> bool {
+    status.admin == Admin::Maintenance || !status.resolved
+}
+
+fn state(status: &ServerStatus) -> &'static str {
+    match status.operation() {
+        _ if is_out(status) => "STOPPED",
+        Operation::Down => "STOPPED",
+        Operation::Stopping => "STOPPING",
+        Operation::Up if status.throttle < 100 => "STARTING",
+        Operation::Up => "RUNNING",
+    }
+}
+
+/// What is wanted of a server, by the names of HAProxy's manual.
+fn admin(status: &ServerStatus) -> [(&'static str, bool); 8] {
+    let (forced, inherited) = (status.forced, status.inherited);
+    [
+        ("MAINT", is_out(status)),
+        ("FMAINT", forced == Admin::Maintenance),
+        ("IMAINT", inherited.maintenance),
+        ("RMAINT", !status.resolved),
+        ("CMAINT", false),
+        ("DRAIN", status.is_drained()),
+        ("FDRAIN", forced == Admin::Drain),
+        ("IDRAIN", inherited.drain),
+    ]
+}
+
+impl Subscription {
+    fn add(self: &Arc<Self>, told: impl Iterator<Item = Told>) {
+        let mut waiting = lock(&self.waiting);
+        for one in told {
+            if waiting.events.len() >= MOST_WAITING {
+                if !std::mem::replace(&mut waiting.is_full, true) {
+                    voice::failed(None, "Lua event_hdl: the queue of events is full, events will be missed.");
+                }
+                break;
+            }
+            waiting.events.push_back(one);
+        }
+        if !std::mem::replace(&mut waiting.is_served, true) {
+            let own = Arc::clone(self);
+            rt::post(self.worker, Box::new(move || own.serve()));
+        }
+    }
+
+    /// Tells what waits, on the worker that has asked.
+    fn serve(self: Arc<Self>) {
+        rt::spawn(rt::Class::Normal, u64::MAX, async move {
+            while let Some(told) = self.next() {
+                if let Err(why) = self.call(&told).await {
+                    voice::failed(None, &why);
+                }
+            }
+        });
+    }
+
+    fn next(&self) -> Option<Told> {
+        let mut waiting = lock(&self.waiting);
+        if self.over.load(Ordering::Relaxed) {
+            waiting.events.clear();
+        }
+        let next = waiting.events.pop_front();
+        waiting.is_served = next.is_some();
+        waiting.is_full &= next.is_some();
+        next
+    }
+
+    async fn call(&self, told: &Told) -> Result<(), String> {
+        let machine = &self.machine;
+        let what = "event_hdl".to_owned();
+        let arguments = machine.with(|lua| arguments(lua, told)).map_err(|error| format!("Lua {what}: {error}"))?;
+        let mut run = Run::new(machine, self.function.clone(), arguments, (what, machine.limits.task, true))?;
+        std::future::poll_fn(|cx| match run.poll(cx, None, &mut |_, _, _| Answer::Unknown) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| ())),
+        })
+        .await
+    }
+}
+
+/// What a function gets: the kind, the data, the time.
+fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
+    let data = match &*told.event {
+        Event::Server(event) => {
+            let data: Table = lua.create_table_from([
+                ("name", Plain::from(&*event.name)),
+                ("puid", Plain::Int(event.id.into())),
+                ("rid", Plain::Int(event.revision.into())),
+                ("proxy_name", Plain::from(&*event.proxy)),
+                ("proxy_uuid", Plain::Int(event.proxy_id.into())),
+            ])?;
+            if told.kind != DEL {
+                let make = crate::prelude::native(lua, "server_reference")?;
+                data.set("reference", make.call::<Value>((event.place.0, event.place.1))?)?;
+            }
+            match &event.what {
+                What::Checked(check) => data.set("check", shown_check(check))?,
+                What::Changed(transition, _) if told.kind == ADMIN => data.set("admin", shown_admin(transition))?,
+                What::Changed(transition, check) if told.kind == STATE => {
+                    data.set("state", shown_state(transition, check.as_ref()))?;
+                }
+                _ => {}
+            }
+            data
+        }
+        Event::Certificate(event) => {
+            let data = lua.create_table_from([("crtname", Plain::from(&*event.name))])?;
+            if let Some(record) = &event.record {
+                data.set("domain", &*record.domain)?;
+                data.set("thumbprint", &*record.thumbprint)?;
+                data.set("dns_record", &*record.value)?;
+                data.set("provider", record.provider.as_deref())?;
+                data.set("vars", record.variables.as_deref())?;
+            }
+            data
+        }
+    };
+    Ok(vec![KINDS[told.kind].0.into_lua(lua)?, Value::Table(data), told.when.into_lua(lua)?])
+}
+
+fn row(name: &str, value: Plain) -> (Plain, Plain) {
+    (Plain::from(name), value)
+}
+
+fn shown_check(check: &Checked) -> Plain {
+    let report = &check.report;
+    let result = match report.status.verdict() {
+        Some(Verdict::Passed) => "PASSED",
+        Some(Verdict::Conditional) => "CONDPASS",
+        _ => "FAILED",
+    };
+    let mut reason = vec![
+        row("short", Plain::from(report.status.name())),
+        row("desc", Plain::from(report.status.description())),
+    ];
+    if let Some(code) = report.code.filter(|_| report.status.is_application()) {
+        reason.push(row("code", Plain::Int(code)));
+    }
+    let counts = [("cur", check.level), ("rise", check.rise), ("fall", check.fall)];
+    Plain::Table(vec![
+        row("agent", Plain::Bool(check.agent)),
+        row("result", Plain::from(result)),
+        row("duration", Plain::Int(i64::try_from(report.took.as_millis()).unwrap_or(i64::MAX))),
+        row("reason", Plain::Table(reason)),
+        row("health", Plain::Table(counts.map(|(name, count)| row(name, Plain::Int(count.into()))).into())),
+    ])
+}
+
+fn requeued(transition: &Transition) -> Plain {
+    let (was, is) = (is_out(&transition.before), is_out(&transition.after));
+    Plain::Int(if is && !was || !transition.after.up { transition.before.load.queued.into() } else { 0 })
+}
+
+fn shown_admin(transition: &Transition) -> Plain {
+    let flags = |status| Plain::Table(admin(status).map(|(name, is_set)| row(name, Plain::Bool(is_set))).into());
+    Plain::Table(vec![
+        row("cause", Plain::from("")),
+        row("old_admin", flags(&transition.before)),
+        row("new_admin", flags(&transition.after)),
+        row("requeued", requeued(transition)),
+    ])
+}
+
+fn shown_state(transition: &Transition, check: Option<&Checked>) -> Plain {
+    let by_order = admin(&transition.before) != admin(&transition.after);
+    let mut rows = vec![
+        row("admin", Plain::Bool(by_order)),
+        row("cause", Plain::from("")),
+        row("old_state", Plain::from(state(&transition.before))),
+        row("new_state", Plain::from(state(&transition.after))),
+        row("requeued", requeued(transition)),
+    ];
+    rows.extend(check.map(|check| row("check", shown_check(check))));
+    Plain::Table(rows)
+}
+
+/// The functions of events.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    let kinds = KINDS.iter().enumerate().map(|(bit, (name, _))| (*name, 1_u32 << bit));
+    let families = ["SERVER", "ACME", "PAT_REF"].map(|family| {
+        let own = KINDS.iter().enumerate().filter(|(_, (_, other))| *other == family);
+        (family, own.map(|(bit, _)| 1_u32 << bit).sum())
+    });
+    native.set("event_kinds", lua.create_table_from(kinds.chain(families))?)?;
+    native.set("subscribe", lua.create_function(subscribe)?)?;
+    native.set(
+        "unsubscribe",
+        lua.create_function(|_, number: u64| {
+            let mut all = lock(&ALL);
+            all.iter().filter(|own| own.number == number).for_each(|own| own.over.store(true, Ordering::Relaxed));
+            all.retain(|own| own.number != number);
+            Ok(())
+        })?,
+    )
+}
+
+fn subscribe(
+    lua: &Lua,
+    (kinds, function, proxy, server): (u32, Function, Option<usize>, Option<usize>),
+) -> mlua::Result<u64> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let Some(machine) = crate::task::own(lua) else { return Ok(number) };
+    // What is asked for before the workers serve is told on the first of those that the state belongs to.
+    let usual = rt::WorkerId::try_from(machine.number.saturating_sub(1)).unwrap_or(0);
+    let worker = if crate::here().is_some() { rt::worker() } else { usual };
+    let scope = proxy.zip(server).map_or(Scope::All, |(proxy, server)| Scope::Server(proxy, server));
+    let (waiting, over) = (Mutex::default(), AtomicBool::new(false));
+    let own = Subscription { number, machine, function, kinds, scope, worker, waiting, over };
+    lock(&ALL).push(Arc::new(own));
+    Ok(number)
+}

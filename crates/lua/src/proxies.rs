@@ -1,0 +1,266 @@
+//! What scripts see of proxies, servers, listeners and stick tables, and what they change by commands of the runtime API. Must
+//! never change anything by other means than these.
+
+use std::collections::BTreeMap;
+
+use config::spec::{Mode, TableKeySpec};
+use engine::generation::Generation;
+use engine::service::shutting::shut_sessions;
+use engine::stream_state::Cause;
+use engine::worker::Process;
+use live::Admin;
+use mlua::{IntoLua, Lua, Table, Value};
+use policy::program::{Proxy, Server, ServerAddress, ServerPort};
+
+use crate::value::Plain;
+
+/// The configuration and the process.
+struct Known {
+    process: std::sync::Arc<Process>,
+    generation: std::sync::Arc<Generation>,
+}
+
+impl Known {
+    fn now() -> Option<Self> {
+        let process = crate::process()?;
+        let generation = process.generation();
+        Some(Self { process, generation })
+    }
+
+    fn proxy(&self, index: usize) -> Option<&Proxy> {
+        self.generation.program.proxies.get(index).map(|proxy| &**proxy)
+    }
+
+    /// A server that was not removed, and its proxy.
+    fn server(&self, proxy: usize, index: usize) -> Option<(&Proxy, &Server)> {
+        let proxy = self.proxy(proxy)?;
+        let server = proxy.servers().find(|server| server.index == index)?;
+        Some((proxy, server))
+    }
+}
+
+fn places(places: impl IntoIterator<Item = (usize, usize)>) -> Plain {
+    let pair = |(proxy, server): (usize, usize)| {
+        let number = |at: usize| Plain::Int(i64::try_from(at).unwrap_or(i64::MAX));
+        Plain::Table(vec![(Plain::Int(1), number(proxy)), (Plain::Int(2), number(server))])
+    };
+    Plain::Table(places.into_iter().enumerate().map(|(at, place)| (Plain::Int(at as i64 + 1), pair(place))).collect())
+}
+
+fn named(rows: impl Iterator<Item = (String, i64)>) -> Plain {
+    Plain::Table(rows.map(|(name, number)| (Plain::Text(name.into_bytes()), Plain::Int(number))).collect())
+}
+
+/// `(proxy, what)`
+fn proxy_of(index: usize, what: &str) -> Option<Plain> {
+    let known = Known::now()?;
+    let proxy = known.proxy(index)?;
+    let state = known.process.live.proxies.get(index)?;
+    let online = |backup: bool| {
+        let all = proxy.servers().filter_map(|server| state.status(server.index));
+        let usable = all.filter(|one| one.backup == backup && one.up && !one.stopping && one.admin == Admin::Ready);
+        usable.filter(|one| one.weight > 0).count()
+    };
+    Some(match what {
+        "cap" => Plain::from(match (proxy.frontend.is_some(), proxy.backend.is_some()) {
+            (true, true) => "proxy",
+            (true, false) => "frontend",
+            _ => "backend",
+        }),
+        "mode" => Plain::from(match proxy.mode {
+            Mode::Http => "http",
+            Mode::Log => "syslog",
+            Mode::Tcp => "tcp",
+            _ => "unknown",
+        }),
+        "act" | "bck" => Plain::Int(online(what == "bck") as i64),
+        "servers" => named(proxy.servers().map(|server| (server.name.to_string(), server.index as i64))),
+        "listeners" => {
+            let binds = proxy.frontend.iter().flat_map(|frontend| frontend.binds.iter());
+            let name = |bind: &policy::program::Bind| match *bind.name == *bind.id.to_string() {
+                true => format!("sock-{}", bind.id),
+                false => bind.name.to_string(),
+            };
+            named(binds.filter(|bind| !bind.is_removed).map(|bind| (name(bind), bind.id.into())))
+        }
+        "table" => {
+            let mut tables = known.generation.program.tables.iter();
+            tables.find(|table| table.proxy == Some(index)).map_or(Plain::Nil, |table| Plain::from(&*table.name))
+        }
+        "mailers" => proxy.mail.as_ref().map_or(Plain::Nil, |mail| mailers(proxy, mail)),
+        _ => return None,
+    })
+}
+
+fn mailers(proxy: &Proxy, mail: &policy::program::MailAlert) -> Plain {
+    let row = |name: &str, value: Plain| (Plain::from(name), value);
+    let servers = mail.servers.iter().map(|server| row(&server.name, Plain::from(&*server.address.to_string())));
+    let mut rows = vec![
+        row("track_server_health", Plain::Bool(proxy.backend.as_ref().is_some_and(|backend| backend.check.log))),
+        row("log_level", Plain::Int(mail.level as i64)),
+        row("mailservers", Plain::Table(servers.collect())),
+        row("mailservers_timeout", Plain::Int(i64::try_from(mail.timeout.as_millis()).unwrap_or(i64::MAX))),
+        row("smtp_from", Plain::from(&*mail.from)),
+        row("smtp_to", Plain::from(&*mail.to)),
+    ];
+    rows.extend(mail.hostname.as_deref().map(|name| row("smtp_hostname", Plain::from(name))));
+    Plain::Table(rows)
+}
+
+fn shown(address: &ServerAddress) -> String {
+    match address {
+        ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => std::net::SocketAddr::new(*ip, *port).to_string(),
+        ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } if *offset == 0 => ip.to_string(),
+        ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => format!("{ip}:{offset:+}"),
+        ServerAddress::Unix(path) => path.display().to_string(),
+        ServerAddress::Abstract(name) => format!("abns@{}", name.trim_ascii_end().escape_ascii()),
+        _ => "<NULL>".to_owned(),
+    }
+}
+
+/// `(proxy, server, what)`; nothing where the server was removed.
+fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
+    let known = Known::now()?;
+    let (proxy, server) = known.server(proxy, index)?;
+    let status = known.process.live.proxies.get(proxy.index)?.status(server.index)?;
+    let limit = |most: u32| Plain::Int(if most == u32::MAX { 0 } else { most.into() });
+    Some(match what {
+        "name" => Plain::Text(server.name.to_string().into_bytes()),
+        "puid" => Plain::Text(server.id.to_string().into_bytes()),
+        "rid" => Plain::Int(known.process.events.revision(server).into()),
+        "draining" => Plain::Bool(status.is_drained() || (status.weight == 0 && status.admin != Admin::Maintenance)),
+        "backup" => Plain::Bool(server.backup),
+        "dynamic" => Plain::Bool(known.process.events.is_added(server)),
+        "cur" => Plain::Int(status.load.served.into()),
+        "pend" => Plain::Int(status.load.queued.into()),
+        "maxconn" => limit(status.full_limit),
+        "weight" => Plain::Int(status.weight.into()),
+        "addr" => Plain::from(&*shown(&known.process.outgoing.address(server))),
+        "tracking" => server.tracking.leader.map_or(Plain::Nil, |leader| places([leader])),
+        "trackers" => {
+            let tracking = &server.tracking;
+            places(tracking.followers.iter().chain(tracking.added.iter()).copied())
+        }
+        _ => return None,
+    })
+}
+
+/// Numbers and texts of `show stat ... typed`, by their names.
+fn statistics(proxy: u32, kind: u32, number: u32) -> Option<Plain> {
+    let words = ["show", "stat", &proxy.to_string(), &kind.to_string(), &number.to_string(), "typed"];
+    let text = crate::command(&words.map(str::to_owned), None)?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(4, ':');
+        let (Some(place), Some(_), Some(form), Some(value)) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let Some(name) = place.split('.').nth(4) else { continue };
+        let value = match (form, value.parse::<i64>()) {
+            ("str", _) | (_, Err(_)) => Plain::from(value),
+            (_, Ok(number)) => Plain::Int(number),
+        };
+        rows.push((Plain::from(name), value));
+    }
+    Some(Plain::Table(rows))
+}
+
+fn table_information(name: &str) -> Option<Plain> {
+    let known = Known::now()?;
+    let table = known.process.live.tables.iter().find(|table| *table.plan.name == *name)?.clone();
+    let row = |name: &str, value: Plain| (Plain::from(name), value);
+    let (kind, length) = match table.plan.key {
+        TableKeySpec::Ipv4 => ("ip", 4),
+        TableKeySpec::Ipv6 => ("ipv6", 16),
+        TableKeySpec::Integer => ("integer", 4),
+        // HAProxy counts the NUL.
+        TableKeySpec::Text(length) => ("string", length + 1),
+        TableKeySpec::Binary(length) => ("binary", length),
+    };
+    let column = |store: &config::spec::StoreSpec| {
+        let period = if store.period > 0 { store.period.into() } else { -1 };
+        row(store.kind.name(), Plain::Int(period))
+    };
+    let expire = table.plan.expire.map_or(0, |period| i64::try_from(period.as_millis()).unwrap_or(i64::MAX));
+    Some(Plain::Table(vec![
+        row("expire", Plain::Int(expire)),
+        row("size", Plain::Int(table.plan.size.into())),
+        row("used", Plain::Int(table.used().into())),
+        row("data", Plain::Table(table.plan.layout.stores.iter().map(column).collect())),
+        row("length", Plain::Int(length.into())),
+        row("nopurge", Plain::Bool(table.plan.nopurge)),
+        row("type", Plain::from(kind)),
+    ]))
+}
+
+/// Entries of a table: those of `show table <name> <words>`. `whole`: with their use and what is left of their time.
+fn table_entries(name: &str, words: &[String], whole: bool) -> Option<Plain> {
+    let mut all = vec!["show".to_owned(), "table".to_owned(), name.to_owned()];
+    all.extend_from_slice(words);
+    let text = crate::command(&all, None)?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("0x")) {
+        let Some((_, rest)) = line.split_once(": key=") else { continue };
+        let Some((key, fields)) = rest.rfind(" use=").map(|at| rest.split_at(at)) else { continue };
+        let mut data: BTreeMap<&str, Plain> = BTreeMap::new();
+        for field in fields.split_ascii_whitespace() {
+            let Some((name, value)) = field.split_once('=') else { continue };
+            let name = name.split('(').next().unwrap_or(name);
+            // The columns of the entry itself.
+            if name == "shard" || (!whole && matches!(name, "use" | "exp")) {
+                continue;
+            }
+            let name = if name == "exp" { "expire" } else { name };
+            data.insert(name, value.parse().map_or_else(|_| Plain::from(value), Plain::Int));
+        }
+        let data = data.into_iter().map(|(name, value)| (Plain::from(name), value)).collect();
+        rows.push((Plain::from(key), Plain::Table(data)));
+    }
+    Some(Plain::Table(rows))
+}
+
+/// The functions of proxies, servers, listeners and tables.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set("proxy_of", lua.create_function(|_, (index, what): (usize, String)| Ok(proxy_of(index, &what)))?)?;
+    native.set(
+        "server_of",
+        lua.create_function(|_, (proxy, index, what): (usize, usize, String)| Ok(server_of(proxy, index, &what)))?,
+    )?;
+    native.set(
+        "statistics",
+        lua.create_function(|_, (proxy, kind, number): (u32, u32, u32)| Ok(statistics(proxy, kind, number)))?,
+    )?;
+    native.set("table_information", lua.create_function(|_, name: String| Ok(table_information(&name)))?)?;
+    native.set(
+        "table_entries",
+        lua.create_function(|_, (name, words, whole): (String, Vec<String>, bool)| {
+            Ok(table_entries(&name, &words, whole))
+        })?,
+    )?;
+    native.set("command", lua.create_function(command)?)?;
+    native.set(
+        "shut_sessions",
+        lua.create_function(|_, (proxy, server): (usize, usize)| {
+            if let Some(process) = crate::here().map(|worker| worker.process.clone()) {
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+                    shut_sessions(&process, (proxy, server), Cause::Killed).await;
+                });
+            }
+            Ok(())
+        })?,
+    )
+}
+
+/// What a command answers, without the end of its line; nil where it cannot be answered now.
+fn command(lua: &Lua, (words, payload): (Vec<mlua::String>, Option<mlua::String>)) -> mlua::Result<Value> {
+    let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
+    let payload = payload.map(|payload| payload.as_bytes().to_vec());
+    let Some(answer) = crate::command(&words, payload.as_deref()) else { return Ok(Value::Nil) };
+    lua.create_string(answer.trim_ascii_end())?.into_lua(lua)
+}
