@@ -33,7 +33,7 @@ pub mod telemetry;
 pub mod worker;
 
 pub use adoption::{Addresses, Refusal};
-pub use stream::script;
+pub use stream::{filter, script};
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

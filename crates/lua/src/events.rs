@@ -134,7 +134,7 @@ fn kinds_of(event: &Event) -> Vec<usize> {
         What::Added => return vec![ADD],
         What::Removed => return vec![DEL],
         What::Checked(_) => return vec![CHECK],
-        What::Changed(transition, _) => transition,
+        What::Changed(transition, ..) => transition,
     };
     let mut kinds = Vec::new();
     if admin(before) != admin(after) {
@@ -251,9 +251,9 @@ fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
             }
             match &event.what {
                 What::Checked(check) => data.set("check", shown_check(check))?,
-                What::Changed(transition, _) if told.kind == ADMIN => data.set("admin", shown_admin(transition))?,
-                What::Changed(transition, check) if told.kind == STATE => {
-                    data.set("state", shown_state(transition, check.as_ref()))?;
+                What::Changed(transition, ..) if told.kind == ADMIN => data.set("admin", shown_admin(transition))?,
+                What::Changed(transition, check, why) if told.kind == STATE => {
+                    data.set("state", shown_state(transition, check.as_ref(), why))?;
                 }
                 _ => {}
             }
@@ -285,10 +285,8 @@ fn shown_check(check: &Checked) -> Plain {
         Some(Verdict::Conditional) => "CONDPASS",
         _ => "FAILED",
     };
-    let mut reason = vec![
-        row("short", Plain::from(report.status.name())),
-        row("desc", Plain::from(report.status.description())),
-    ];
+    let mut reason =
+        vec![row("short", Plain::from(report.status.name())), row("desc", Plain::from(report.status.description()))];
     if let Some(code) = report.code.filter(|_| report.status.is_application()) {
         reason.push(row("code", Plain::Int(code)));
     }
@@ -317,11 +315,11 @@ fn shown_admin(transition: &Transition) -> Plain {
     ])
 }
 
-fn shown_state(transition: &Transition, check: Option<&Checked>) -> Plain {
+fn shown_state(transition: &Transition, check: Option<&Checked>, why: &str) -> Plain {
     let by_order = admin(&transition.before) != admin(&transition.after);
     let mut rows = vec![
         row("admin", Plain::Bool(by_order)),
-        row("cause", Plain::from("")),
+        row("cause", Plain::from(if by_order { "" } else { why })),
         row("old_state", Plain::from(state(&transition.before))),
         row("new_state", Plain::from(state(&transition.after))),
         row("requeued", requeued(transition)),

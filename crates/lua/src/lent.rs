@@ -14,7 +14,7 @@ use expression::{Conversion, Expression};
 use mlua::{Lua, MultiValue, Value};
 use policy::program::{Lent as _, Program};
 use policy::rule::{Change, Unfit};
-use wire::http::Head;
+use wire::http::{Framing, Head};
 
 use crate::names::Running;
 use crate::value::{Plain, of_sample, to_sample};
@@ -28,6 +28,12 @@ pub(crate) trait Lent {
     /// Changes a head; `None`: it is not at hand.
     fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>>;
 
+    /// Has the body of a message framed in another way; false: that cannot be.
+    fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
+        let _ = (of_request, framing);
+        false
+    }
+
     /// Orders something; false: nothing can be ordered here.
     fn order(&self, order: Order) -> bool;
 }
@@ -39,6 +45,10 @@ impl Lent for StreamAccess<'_> {
 
     fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>> {
         StreamAccess::change(self, of_request, change)
+    }
+
+    fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
+        StreamAccess::set_framing(self, of_request, framing)
     }
 
     fn order(&self, order: Order) -> bool {
@@ -163,6 +173,9 @@ pub(crate) fn dispatch(
         "headers" => Ok(headers(lent, &text(rest.first()) == "req")),
         "change" => change(lua, lent, rest),
         "order" => order(lent, rest),
+        "channel" => channel(lent, rest),
+        "start_line" => Ok(start_line(lent, &text(rest.first()) == "req")),
+        "framing" => Ok(framing(lent, rest)),
         "priv" => return keep(lent, rest),
         "request" => Ok(request(lent)),
         "log" => {
@@ -353,6 +366,73 @@ fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
         Some(Err(Unfit::Full)) => Ok(Plain::Bool(false)),
         Some(Err(Unfit::Exhausted)) => Err("the regular expression takes too many steps".to_owned()),
     }
+}
+
+/// `(side, name, offset, length)`: what a session has sent, as an action sees it.
+fn channel(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+    let of_request = text(rest.first()) == "req";
+    let number = |index: usize| rest.get(index).and_then(Value::as_i64);
+    let mut answer = Ok(Plain::Nil);
+    lent.lend(&mut |context| {
+        let is_own = of_request == (context.direction == Direction::Request);
+        let data = if is_own { context.bytes.data } else { b"" };
+        let may_come = !is_own || !context.bytes.complete;
+        answer = Ok(match text(rest.get(1)).as_str() {
+            "input" => Plain::Int(i64::try_from(data.len()).unwrap_or(i64::MAX)),
+            "full" => Plain::Bool(context.program().is_some_and(|program| data.len() >= program.global.bufsize)),
+            "may_recv" => Plain::Bool(may_come),
+            _ if data.is_empty() && !may_come => Plain::Nil,
+            name => match crate::payload::part(data.len(), number(2), number(3), true) {
+                Err(why) => {
+                    answer = Err(why.to_owned());
+                    return;
+                }
+                Ok((start, length)) => {
+                    let found = &data[start..start + length];
+                    let end = found.iter().position(|byte| *byte == b'\n').filter(|_| name == "line");
+                    Plain::Text(found[..end.map_or(found.len(), |end| end + 1)].to_vec())
+                }
+            },
+        });
+    });
+    answer
+}
+
+/// The start line of a head.
+fn start_line(lent: &dyn Lent, of_request: bool) -> Plain {
+    let mut answer = Plain::Nil;
+    lent.lend(&mut |context| {
+        let head = if of_request { context.request } else { context.response };
+        let Some(head) = head else { return };
+        let version = Plain::Text([&b"HTTP/"[..], head.version_text().trim_ascii()].concat());
+        let version = match version {
+            Plain::Text(text) if text.starts_with(b"HTTP/HTTP/") => Plain::Text(text[5..].to_vec()),
+            other => other,
+        };
+        let row = |name: &str, value: Plain| (Plain::from(name), value);
+        answer = Plain::Table(match of_request {
+            true => vec![
+                row("method", Plain::Text(head.method().to_vec())),
+                row("uri", Plain::Text(head.target().to_vec())),
+                row("version", version),
+            ],
+            false => vec![
+                row("version", version),
+                row("code", Plain::Text(head.status().to_string().into_bytes())),
+                row("reason", Plain::Text(head.reason().to_vec())),
+            ],
+        });
+    });
+    answer
+}
+
+/// `(side, length)`: a number, or `chunked`.
+fn framing(lent: &dyn Lent, rest: &[Value]) -> Plain {
+    let framing = match rest.get(1).and_then(Value::as_i64).map(u64::try_from) {
+        Some(Ok(length)) => Framing::Length(length),
+        _ => Framing::Chunked,
+    };
+    Plain::Bool(lent.set_framing(text(rest.first()) == "req", framing))
 }
 
 /// `(kind, number)`.

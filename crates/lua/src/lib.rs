@@ -4,6 +4,7 @@
 mod address;
 mod command;
 mod events;
+mod filter;
 mod http_client;
 mod jobs;
 mod lent;
@@ -11,6 +12,7 @@ mod machine;
 mod maps;
 mod methods;
 mod names;
+mod payload;
 mod prelude;
 mod proxies;
 mod registrations;
@@ -57,11 +59,6 @@ static PROCESS: OnceLock<std::sync::Weak<Process>> = OnceLock::new();
 /// The process, once it is made.
 pub(crate) fn process() -> Option<Arc<Process>> {
     PROCESS.get().and_then(std::sync::Weak::upgrade)
-}
-
-/// The configuration that is served, or about to be.
-pub(crate) fn generation() -> Option<Arc<engine::generation::Generation>> {
-    crate::process().map(|process| process.generation())
 }
 
 /// Answers a command of the runtime API; `None`: it cannot be answered now.
@@ -206,6 +203,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
         Kind::Action(..) => rows::add_action(services, name, kind, home.clone()),
         Kind::Service(true) => service::add(services, name, home.clone()),
         Kind::Service(false) => service::add_of_bytes(services, name, home.clone()),
+        Kind::Filter => filter::add(services, name, home.clone()),
         Kind::Command(words, usage) => command::add(services, name, (words, usage), home.clone()),
     }
 }
@@ -277,6 +275,7 @@ impl Scripts {
         for machine in &self.machines {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
         }
+        filter::prepare(&self.machines, process).map_err(|why| why.replacen("Lua runtime error", "Lua filter", 1))?;
         for (machine, function) in std::mem::take(&mut self.inits) {
             at_once(&machine, function, Vec::new()).map_err(|why| why.replacen("Lua runtime error", "Lua init", 1))?;
             let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();

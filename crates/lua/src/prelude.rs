@@ -17,8 +17,12 @@ use crate::socket::Handle;
 use crate::value::{Plain, of_sample};
 
 /// The parts of the classes that are written in Lua, in the order in which they are read.
-const PARTS: &[&str] =
-    &[include_str!("prelude/core.lua"), include_str!("prelude/applet.lua"), include_str!("prelude/network.lua")];
+const PARTS: &[&str] = &[
+    include_str!("prelude/core.lua"),
+    include_str!("prelude/applet.lua"),
+    include_str!("prelude/network.lua"),
+    include_str!("prelude/filter.lua"),
+];
 
 /// A compiled regular expression.
 struct Pattern(Regex);
@@ -43,6 +47,7 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     telling(lua, &native, keeps_booleans)?;
     texts(lua, &native)?;
     addresses(lua, &native)?;
+    native.set("payload", lua.create_function(crate::payload::call)?)?;
     native.set("socket", lua.create_function(|lua, ()| lua.create_userdata(Handle::new()))?)?;
     for part in PARTS {
         lua.load(*part).set_name(format!("={CLASSES}")).call::<()>((native.clone(), mark.clone()))?;
@@ -104,6 +109,7 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
             "fetch" => Kind::Fetch,
             "converter" => Kind::Converter,
             "service" => Kind::Service(text(arguments.get(3)) == "http"),
+            "filter" => Kind::Filter,
             "cli" => Kind::Command(strings(arguments.get(3))?, text(arguments.get(4))),
             _ => {
                 let sets = strings(arguments.get(3))?;

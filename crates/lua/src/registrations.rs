@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Service(bool),
     /// `core.register_cli`: the line that help shows. The name is the path, its words joined by dots.
     Command(Vec<String>, String),
+    /// `core.register_filter`.
+    Filter,
 }
 
 impl Kind {
@@ -26,6 +28,7 @@ impl Kind {
             Self::Action(..) => "action.",
             Self::Service(_) => "service.",
             Self::Command(..) => "cli.",
+            Self::Filter => "filter.",
         }
     }
 
@@ -37,6 +40,7 @@ impl Kind {
             Self::Action(..) => "action",
             Self::Service(_) => "service",
             Self::Command(..) => "CLI keyword",
+            Self::Filter => "filter",
         }
     }
 }

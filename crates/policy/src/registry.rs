@@ -17,6 +17,8 @@ pub struct Registry {
     actions: Registered<RegisteredAction>,
     /// Maps that scripts look up in, each as the converter that does it: `map_str(file)`.
     pub maps: Vec<Box<str>>,
+    /// The names of filters that `filter` lines may name, without `lua.`.
+    pub filters: Vec<Box<str>>,
 }
 
 impl Registry {
@@ -27,6 +29,7 @@ impl Registry {
             vocabulary: Vocabulary::new(tables),
             actions: Registered::none(),
             maps: Vec::new(),
+            filters: Vec::new(),
         }
     }
 

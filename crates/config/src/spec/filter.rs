@@ -44,11 +44,13 @@ pub enum FilterSpec {
     Spoe(SpoeFilterSpec),
     /// `filter otel` and `filter opentelemetry`.
     Otel(OtelFilterSpec),
+    /// `filter lua.<name>`: one that a script registered.
+    Script(ScriptFilterSpec),
 }
 
 impl FilterSpec {
     /// The word behind `filter`.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Bandwidth(limit) if limit.upload => "bwlim-in",
             Self::Bandwidth(_) => "bwlim-out",
@@ -60,8 +62,18 @@ impl FilterSpec {
             Self::Compression { upload: false, .. } => "comp-res",
             Self::Spoe(_) => "spoe",
             Self::Otel(own) => own.keyword,
+            Self::Script(own) => &own.name.value,
         }
     }
+}
+
+/// A filter that a script registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFilterSpec {
+    /// Its name, `lua.` included.
+    pub name: Spanned<String>,
+    /// The words after it.
+    pub arguments: Vec<String>,
 }
 
 /// `filter bwlim-in` and `filter bwlim-out` (section 9.7).

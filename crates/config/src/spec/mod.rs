@@ -63,7 +63,7 @@ pub use connecting::{
 };
 pub use defaults::DefaultsSpec;
 pub use fcgi::{FcgiAppSpec, FcgiRuleSpec};
-pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
+pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, ScriptFilterSpec, SharedLimitSpec, TraceSpec};
 pub use global::{
     GlitchTuneSpec, GlobalSpec, Http2ErrorsSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, StreamsLoadSpec, TuneSpec,
     VariablesTuneSpec,

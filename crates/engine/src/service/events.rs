@@ -47,8 +47,8 @@ pub enum What {
     Removed,
     /// A check found something that is worth a report.
     Checked(Checked),
-    /// It stands in another way.
-    Changed(Transition, Option<Checked>),
+    /// It stands in another way: because of what a check found, or for a reason in words; empty where none is told.
+    Changed(Transition, Option<Checked>, &'static str),
 }
 
 /// What a check found, and what that means for a server.
@@ -181,14 +181,19 @@ pub(crate) fn checked(worker: &Worker, proxy: &Proxy, server: &Server, checker: 
     }
 }
 
-/// A server stands in another way; `by_check`: because of what one found.
-pub(crate) fn changed(worker: &Worker, (proxy, server): (&Proxy, &Server), transition: Transition, by_check: bool) {
+/// A server stands in another way; `why`: `None`, because of what a check found.
+pub(crate) fn changed(
+    worker: &Worker,
+    (proxy, server): (&Proxy, &Server),
+    transition: Transition,
+    why: Option<&'static str>,
+) {
     if !worker.process.events.are_heard() {
         return;
     }
     let checkers = [Checker::Health, Checker::Agent];
-    let check = checkers.into_iter().filter(|_| by_check).find_map(|own| last_check(worker, proxy, server, own));
-    tell_of(&worker.process, (proxy, server), What::Changed(transition, check));
+    let check = checkers.into_iter().filter(|_| why.is_none()).find_map(|own| last_check(worker, proxy, server, own));
+    tell_of(&worker.process, (proxy, server), What::Changed(transition, check, why.unwrap_or_default()));
 }
 
 fn last_check(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker) -> Option<Checked> {

@@ -7,6 +7,7 @@ use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
 use crate::session::Session;
+use crate::stream::filter::Filter;
 use crate::stream::script::{Action, ActionFactory};
 use crate::worker::SharedStreamState;
 
@@ -31,6 +32,10 @@ pub type PageFactory = Arc<dyn Fn(&Session, PageRequest, &[u8]) -> Box<dyn Servi
 /// Makes what answers one call of a command, which is given all its words, on the worker that serves the runtime API.
 pub type CommandFactory = Arc<dyn Fn(&[String]) -> Box<dyn ByteService> + Send + Sync>;
 
+/// Makes the filter of one stream: the one of that place in the list of that proxy; `None`: it has none.
+pub type FilterFactory =
+    Arc<dyn Fn(&Session, &SharedStreamState, (usize, usize)) -> Option<Box<dyn Filter>> + Send + Sync>;
+
 /// A command of the runtime API that a script registered.
 pub struct ScriptCommand {
     /// The words that call it.
@@ -49,6 +54,7 @@ pub struct Services {
     of_bytes: BTreeMap<usize, ByteFactory>,
     actions: Vec<ActionFactory>,
     commands: Vec<ScriptCommand>,
+    filters: Vec<FilterFactory>,
     page: Option<PageFactory>,
 }
 
@@ -106,6 +112,27 @@ impl Services {
     /// Begins a run of the action of that number.
     pub(crate) fn begin_action(&self, number: usize, arguments: &Arc<[Box<str>]>) -> Option<Box<dyn Action>> {
         self.actions.get(number).map(|factory| factory(Arc::clone(arguments)))
+    }
+
+    /// Adds a filter that a `filter` line may name; false: that name is taken.
+    pub fn add_filter(&mut self, name: &str, factory: FilterFactory) -> bool {
+        let is_new = self.registry.filters.iter().all(|known| **known != *name);
+        if is_new {
+            self.registry.filters.push(name.into());
+            self.filters.push(factory);
+        }
+        is_new
+    }
+
+    /// Makes the filter of that number for one stream.
+    pub(crate) fn start_filter(
+        &self,
+        number: usize,
+        session: &Session,
+        state: &SharedStreamState,
+        place: (usize, usize),
+    ) -> Option<Box<dyn Filter>> {
+        self.filters.get(number).and_then(|factory| factory(session, state, place))
     }
 
     /// Adds a command of the runtime API; false: those words call another one.

@@ -164,7 +164,12 @@ fn settle_one(
             mail::alert(worker, proxy, level, &text);
         }
     }
-    events::changed(worker, (proxy, server), transition, matches!(cause, Cause::Told | Cause::Check(_)));
+    let why = match cause {
+        Cause::Told | Cause::Check(_) => None,
+        Cause::Order => Some("changed from CLI"),
+        _ => Some(""),
+    };
+    events::changed(worker, (proxy, server), transition, why);
     if online.is_empty() && !before.is_empty() {
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");

@@ -1,5 +1,6 @@
 //! A request on its way: its backend, a server's link, the exchange, what becomes of both connections. Must never touch a body.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use balance::Subject;
@@ -42,16 +43,25 @@ use crate::worker::{SharedStreamState, Slot};
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
+/// A filter of a script refuses the request.
+const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
+
 /// The head of a request does not fit.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
+    prepare_head(session, &state, route.proxy);
+    let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
+    let passes = !is_scripted || rt::boxed(pass_scripts(session, &state)).await;
     let plan = Plan::of(session, client, &state, route);
     let Ok(mut up) = plan.start_body(session, client, &state, body) else {
         return rt::boxed(reply_broken(session, client, state)).await;
     };
+    if !passes {
+        return rt::boxed(reply_error(session, client, state, REFUSED, up)).await;
+    }
     let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
     if state.borrow().exhausted.get() {
         return rt::boxed(reply_error(session, client, state, EXHAUSTED, up)).await;
@@ -152,16 +162,27 @@ struct Exchanged {
     ending: Option<Box<Ending<'static>>>,
 }
 
+/// Adds to a request's head what its proxies say.
+fn prepare_head(session: &Session, state: &SharedStreamState, proxy: &Proxy) {
+    forwarded::add(session, proxy, state);
+    if let Some(name) = &proxy.http.send_name_header {
+        state.borrow_mut().request.remove_all(name);
+    }
+    otel::prepare(&mut state.borrow_mut());
+    instrumentation::prepare(session, state);
+}
+
+/// Has scripts' filters see a request's head. False: one of them refuses it.
+async fn pass_scripts(session: &Session, state: &SharedStreamState) -> bool {
+    let Some(filters) = state.borrow().filters.clone() else { return true };
+    filter::negotiate(session, &filters, state);
+    poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await.is_ok()
+}
+
 impl<'s> Plan<'s> {
     /// Makes the request's head ready for servers, and finds out what attempts have to know.
     fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
         let Route { proxy, backend } = route;
-        forwarded::add(session, proxy, state);
-        if let Some(name) = &proxy.http.send_name_header {
-            state.borrow_mut().request.remove_all(name);
-        }
-        otel::prepare(&mut state.borrow_mut());
-        instrumentation::prepare(session, state);
         let filters = state.borrow().filters.clone();
         let mut asks_agents = false;
         if let Some(filters) = &filters {

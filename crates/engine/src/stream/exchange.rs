@@ -161,6 +161,10 @@ pub struct Exchange<'a> {
     running: Option<Box<dyn Action>>,
     /// A rule makes the answer wait.
     paused_rules: Option<Box<response_rules::PausedRules>>,
+    /// A filter of a script waits before it lets the answer's head go on.
+    waits_for_filters: bool,
+    /// The framing of the answer before filters of scripts saw it.
+    came_as: wire::http::Framing,
     /// A second attempt runs beside this one.
     race: Option<Box<rival::Race>>,
     /// There may be a whole head in what was received.
@@ -228,6 +232,8 @@ impl<'a> Exchange<'a> {
             inspected: Progress::default(),
             running: None,
             paused_rules: None,
+            waits_for_filters: false,
+            came_as: wire::http::Framing::Length(0),
             race: None,
             unparsed: false,
             began: now,

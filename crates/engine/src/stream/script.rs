@@ -9,7 +9,7 @@ use config::spec::LogLevel;
 use conn::behind::Behind;
 use expression::sample::{self, Bytes, Direction};
 use policy::rule::{Answer, Body, Change, Final, Reply, Unfit};
-use wire::http::Head;
+use wire::http::{Framing, Head};
 
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner, ending};
@@ -114,6 +114,31 @@ impl<'a> StreamAccess<'a> {
     /// Of a request that a service answers.
     pub fn of_service(session: &'a Session, state: &'a SharedStreamState) -> Self {
         Self::of_message(session, state, Direction::Request, Behind::NONE)
+    }
+
+    /// Of what a filter sees of a stream.
+    pub fn of_filter(session: &'a Session, state: &'a SharedStreamState, direction: Direction) -> Self {
+        Self::of_message(session, state, direction, Behind::NONE)
+    }
+
+    /// How the body of the request or of the answer is framed; `None`: there is no such head.
+    pub fn framing(&self, of_request: bool) -> Option<Framing> {
+        self.with_state(|state| match of_request {
+            true => state.has_request.then_some(state.request.framing),
+            false => (state.response.status() > 0).then_some(state.response.framing),
+        })?
+    }
+
+    /// Has the body of the message framed in another way. Only before its head has gone on. False: the head is not at hand.
+    pub fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
+        let Held::Shared(state) = self.held else { return false };
+        if of_request != (self.direction == Direction::Request) || self.framing(of_request).is_none() {
+            return false;
+        }
+        let Ok(mut state) = state.try_borrow_mut() else { return false };
+        let head = if of_request { &mut state.request } else { &mut state.response };
+        head.framing = framing;
+        true
     }
 
     /// The session of the stream.

@@ -183,12 +183,14 @@ impl StreamTask {
 
 /// Ends a stream: its state is given back, and its task serves none any more.
 pub fn end(worker: &Worker, state: SharedStreamState) {
+    // Filters see the state as it ends.
+    let filters = state.try_borrow_mut().ok().and_then(|mut known| known.filters.take());
+    if let Some(filters) = filters {
+        filter::end(&filters);
+    }
     if let Ok(mut known) = state.try_borrow_mut() {
         if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {
             task.state.set(None);
-        }
-        if let Some(filters) = known.filters.take() {
-            filter::end(&filters);
         }
         tracking::end(known.tracking.get_mut());
     }

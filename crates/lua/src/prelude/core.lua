@@ -354,24 +354,16 @@ local function unsupported(name)
     return function() error("'" .. name .. "' is not supported yet by Weir", 2) end
 end
 native.unsupported = unsupported
-local function missing_class(name)
-    local meta = class(name, nil)
-    meta.__index = function(_, key)
-        error("'" .. name .. ":" .. tostring(key) .. "' is not supported yet by Weir", 2)
-    end
-    return setmetatable({}, meta)
-end
-local no_channel = missing_class("Channel")
-
 function native.transaction()
     local txn = { f = fetches, sf = string_fetches, c = converters, sc = string_converters }
-    txn.req, txn.res = no_channel, no_channel
-    if ask("is_http") then txn.http = http end
+    local is_http = ask("is_http")
+    if is_http then txn.http = http end
+    txn.req, txn.res = native.channels(is_http)
     return setmetatable(txn, txn_class)
 end
 
 for _, name in ipairs({
-    "get_patref", "add_acl", "del_acl", "del_map", "set_map", "register_filter",
+    "get_patref", "add_acl", "del_acl", "del_map", "set_map",
 }) do
     core[name] = unsupported("core." .. name)
 end
@@ -398,5 +390,5 @@ native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,
     fetches = fetches, string_fetches = string_fetches, converters = converters, string_converters = string_converters,
     http = http, yield = yield, mark = mark, ask = ask, txn_class = txn_class, default_reply = default_reply,
-    unsupported = unsupported, pairs = pairs,
+    unsupported = unsupported, pairs = pairs, register_check = register_check,
 }

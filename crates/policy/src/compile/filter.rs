@@ -1,14 +1,16 @@
 //! Filters: names of a sequence become indices. Must never judge what a filter asks for.
 
 use super::Compiler;
-use crate::program::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
+use crate::program::{
+    Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, ScriptFilter, SharedBandwidth, Trace,
+};
 use crate::rule::{Action, RuleNames, expression_text};
 use config::diagnostic::Form;
 use config::keyword::rule::HTTP_RESPONSE;
 use config::span::Spanned;
 use config::spec::{
     BandwidthSpec, CompressionDirection, CompressionSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec,
-    RuleSpec, SharedLimitSpec, Spec,
+    RuleSpec, ScriptFilterSpec, SharedLimitSpec, Spec,
 };
 use expression::sample::{EvalPlace, cast};
 use expression::{Expression, Names};
@@ -30,7 +32,8 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::FcgiApp => Filter::FcgiApp,
         FilterSpec::Spoe(_) => Filter::Spoe,
-        FilterSpec::Otel(_) => Filter::Otel,
+        // Its name is looked up by the caller.
+        FilterSpec::Otel(_) | FilterSpec::Script(_) => Filter::Otel,
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
                 CompressionDirection::Request => *upload,
@@ -94,6 +97,7 @@ impl Compiler<'_> {
                 let cache = spec.sections.caches.iter().position(|cache| cache.name == *name).unwrap_or(usize::MAX);
                 Filter::Cache(CacheFilter { cache, first: !explicit })
             }
+            FilterSpec::Script(script) => self.script_filter(script),
             _ => filter_of(filter, &proxy.name.value, proxy.compression.direction),
         };
         // A rule on responses cannot give a stream its first filter.
@@ -107,6 +111,21 @@ impl Compiler<'_> {
             request: order(written, written.request.as_ref()),
             response: order(written, written.response.as_ref()),
         }
+    }
+
+    /// A filter that a script registered; where none did, that is told, and it does nothing.
+    fn script_filter(&mut self, written: &ScriptFilterSpec) -> Filter {
+        let name = &written.name.value;
+        let short = name.strip_prefix("lua.").unwrap_or(name);
+        let found = self.shared.registry.filters.iter().position(|known| **known == *short);
+        let Some(number) = found else {
+            let known: Vec<String> = self.shared.registry.filters.iter().map(|known| format!("lua.{known}")).collect();
+            let message = format!("'filter' : unknown keyword '{name}'. Registered keywords : {}", known.join(", "));
+            self.alert(written.name.span, Form::Parsing, message);
+            return Filter::Otel;
+        };
+        let arguments = written.arguments.iter().map(|word| word.as_str().into()).collect();
+        Filter::Script(Arc::new(ScriptFilter { number, name: short.into(), arguments }))
     }
 
     /// A limit for all streams of a key; where something is wrong with it, that is told, and it limits each alone.

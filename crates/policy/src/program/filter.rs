@@ -43,6 +43,19 @@ pub enum Filter {
     Spoe,
     /// `filter otel`: what it tells is in [`Filters::otel`].
     Otel,
+    /// One that a script registered.
+    Script(Arc<ScriptFilter>),
+}
+
+/// A filter that a script registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFilter {
+    /// The number that it was registered by.
+    pub number: usize,
+    /// Its name, without `lua.`.
+    pub name: Box<str>,
+    /// The words of its line.
+    pub arguments: Box<[Box<str>]>,
 }
 
 /// A filter that stores responses.

@@ -45,7 +45,9 @@ pub use connecting::{
 };
 pub use errors::{ErrorPages, Page};
 pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
-pub use filter::{Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, SharedBandwidth, Trace};
+pub use filter::{
+    Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, ScriptFilter, SharedBandwidth, Trace,
+};
 pub use global::{Global, GlobalCompression, Http2Limits, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;

@@ -27,6 +27,7 @@ mod grpc;
 mod handover;
 mod http2_peers;
 mod lua;
+mod lua_classes;
 mod manual;
 mod master;
 mod memory;

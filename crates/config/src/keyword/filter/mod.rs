@@ -18,7 +18,8 @@ use super::report::Report;
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
-use crate::spec::{CacheSpec, FilterSpec};
+use crate::span::Spanned;
+use crate::spec::{CacheSpec, FilterSpec, ScriptFilterSpec};
 use crate::suggest;
 
 /// A filter.
@@ -89,7 +90,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         Some(Status::Supported(parse) | Status::Group(parse)) => parse(context, line),
         Some(Status::Refused(sentence)) => context.report.removed(line.span(1), sentence, name),
         Some(_) => refuse(context, line),
-        None if name.starts_with("lua.") => refuse(context, line),
+        None if name.starts_with("lua.") => script(context, line),
         None => {
             let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
             let mut diagnostic = Diagnostic::alert(
@@ -121,6 +122,13 @@ fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
     if !context.report.too_many(line, 2, "filter grpc-web") {
         context.draft.spec.filters.list.push(FilterSpec::GrpcWeb);
     }
+}
+
+/// A filter that a script registered: whether there is one is known where scripts are loaded.
+fn script(context: &mut ProxyContext<'_>, line: &Line) {
+    let arguments = line.words.iter().skip(2).map(|word| word.text.clone()).collect();
+    let name = Spanned::new(line.text(1).to_owned(), line.span(1));
+    context.draft.spec.filters.list.push(FilterSpec::Script(ScriptFilterSpec { name, arguments }));
 }
 
 fn refuse(context: &mut ProxyContext<'_>, line: &Line) {

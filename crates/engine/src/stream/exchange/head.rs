@@ -47,7 +47,7 @@ impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = FlowStep::AwaitsSource;
-        if self.inspecting.is_some() || self.paused_rules.is_some() {
+        if self.inspecting.is_some() || self.paused_rules.is_some() || self.waits_for_filters {
             return self.inspect_and_begin(cx);
         }
         if let Upstream::Service(service) = &mut self.upstream {
@@ -93,21 +93,42 @@ impl Exchange<'_> {
 
     /// Begins the answer once the rules on its bytes let it pass.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.paused_rules.is_none() {
-            if !self.inspect(cx)? {
-                return Ok(false);
+        if !self.waits_for_filters {
+            if self.paused_rules.is_none() {
+                if !self.inspect(cx)? {
+                    return Ok(false);
+                }
+                self.meet_answer()?;
             }
-            self.meet_answer()?;
+            match self.rule(cx) {
+                Ruled::Passes => {}
+                Ruled::Ends(ending) => return Err(self.replace_answer(ending)),
+                Ruled::Waits => return Ok(false),
+                Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
+            }
         }
-        match self.rule(cx) {
-            Ruled::Passes => {}
-            Ruled::Ends(ending) => return Err(self.replace_answer(ending)),
-            Ruled::Waits => return Ok(false),
-            Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
+        if !self.pass_scripts(cx)? {
+            return Ok(false);
         }
         let tunnel = self.begin_answer()?;
         conclude::log_answer(self.session, self.state, self.down.queued());
         Ok(tunnel)
+    }
+
+    /// Has scripts' filters see the answer's head. False: one of them waits.
+    fn pass_scripts(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        let filters = self.state.borrow().filters.clone();
+        let Some(filters) = filters.filter(|filters| filter::are_scripted(Some(filters))) else { return Ok(true) };
+        if !self.waits_for_filters {
+            self.came_as = self.state.borrow().response.framing;
+        }
+        let polled = filter::poll_head(cx, &filters, self.state, Direction::Response);
+        self.waits_for_filters = polled.is_pending();
+        match polled {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(())) => Ok(true),
+            Poll::Ready(Err(filter::HeadRefused)) => failed(Cause::Proxy, Phase::Headers, 502),
+        }
     }
 
     /// Reads what there is. False: nothing for now.
@@ -338,8 +359,9 @@ impl Exchange<'_> {
         let state = &mut *self.state.borrow_mut();
         let tunnel = opens_tunnel(state);
         let filters = state.filters.clone();
-        let came = state.response.framing;
-        if let Some(filters) = &filters {
+        let is_scripted = filter::are_scripted(filters.as_ref());
+        let came = if is_scripted { self.came_as } else { state.response.framing };
+        if let Some(filters) = filters.as_ref().filter(|_| !is_scripted) {
             filter::response_head(filters, &mut state.response);
         }
         let own = state.orders.get().timeouts;

@@ -28,6 +28,7 @@ mod trace;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
@@ -95,6 +96,10 @@ pub struct Parties<'a> {
     pub backend: Option<&'a Proxy>,
 }
 
+/// A filter wants the message not to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadRefused;
+
 /// One filter of one stream.
 pub trait Filter {
     /// It is told what becomes of the stream.
@@ -118,6 +123,25 @@ pub trait Filter {
     /// the length of the body.
     fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
         let _ = (scene, direction, head);
+    }
+
+    /// Whether a script makes it: it sees heads by [`Filter::poll_head`] alone.
+    fn is_scripted(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Filter::head`] for a script, which sees the head by the stream's state and may wait.
+    ///
+    /// # Errors
+    /// [`HeadRefused`]
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        scene: &Scene,
+        direction: Direction,
+    ) -> Poll<Result<(), HeadRefused>> {
+        let _ = (cx, scene, direction);
+        Poll::Ready(Ok(()))
     }
 
     /// The request is ready for its server, as all filters have made it.
@@ -213,6 +237,10 @@ pub struct Set {
     pub(crate) agents: StreamAgents,
     /// How many of those that see what goes to the server copy it: they are the last ones.
     copying: usize,
+    /// A script makes one of them.
+    scripted: bool,
+    /// How many of those of a direction have seen its head; 0: not begun.
+    seen: usize,
 }
 
 /// The filters of a stream, as its state, its flows and its rules share them.
@@ -226,7 +254,7 @@ impl Set {
         }
     }
 
-    fn attach(&mut self, session: &Session, proxy: &Proxy, of_backend: bool) {
+    fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
         let first = self.attached.len();
         for (index, plan) in proxy.filters.list.iter().enumerate() {
             let filter: Box<dyn Filter> = match plan {
@@ -239,6 +267,12 @@ impl Set {
                 }
                 policy::program::Filter::FcgiApp | policy::program::Filter::Spoe | policy::program::Filter::Otel => {
                     Box::new(Marker)
+                }
+                policy::program::Filter::Script(plan) => {
+                    let services = &session.worker.process.services;
+                    let made = services.start_filter(plan.number, session, state, (proxy.index, index));
+                    self.scripted |= made.is_some();
+                    made.unwrap_or_else(|| Box::new(Marker))
                 }
                 policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
@@ -299,7 +333,7 @@ pub fn begin(session: &Session, state: &SharedStreamState) {
         return;
     }
     let mut set = new(session);
-    set.attach(session, proxy, false);
+    set.attach(session, state, proxy, false);
     set.tell(Event::Begun);
     set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
     state.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
@@ -321,6 +355,8 @@ fn new(session: &Session) -> Set {
         response: Vec::new(),
         agents: StreamAgents::default(),
         copying: 0,
+        scripted: false,
+        seen: 0,
     }
 }
 
@@ -335,7 +371,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> 
     {
         let set = &mut *filters.borrow_mut();
         if differs {
-            set.attach(session, backend, true);
+            set.attach(session, state, backend, true);
         }
         set.scene.has_backend = true;
         set.tell(Event::BackendChosen(&backend.name));
@@ -353,12 +389,62 @@ pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState
     filters.borrow_mut().attached.iter_mut().for_each(|own| own.filter.negotiate(&parties, &mut state.request));
 }
 
+/// Whether scripts see heads of a stream, so that these have to be waited for.
+#[inline]
+pub fn are_scripted(filters: Option<&Filters>) -> bool {
+    filters.is_some_and(|filters| filters.borrow().scripted)
+}
+
+/// A head is about to go on, in a stream that has filters of scripts. Called again while it waits.
+///
+/// # Errors
+/// A filter refuses it.
+pub fn poll_head(
+    cx: &mut Context<'_>,
+    filters: &Filters,
+    state: &SharedStreamState,
+    direction: Direction,
+) -> Poll<Result<(), HeadRefused>> {
+    let set = &mut *filters.borrow_mut();
+    let scene = set.scene;
+    if set.seen == 0 {
+        set.seen = 1;
+        if direction == Direction::Response {
+            set.tell_of(direction, Event::Opened(direction), |_| true);
+        }
+    }
+    while let Some(index) = set.order(direction).get(set.seen - 1).copied() {
+        let filter = &mut set.attached[index].filter;
+        if filter.is_scripted() {
+            match filter.poll_head(cx, &scene, direction) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(refused)) => {
+                    set.seen = 0;
+                    return Poll::Ready(Err(refused));
+                }
+            }
+        } else {
+            let state = &mut *state.borrow_mut();
+            let head = if direction == Direction::Request { &mut state.request } else { &mut state.response };
+            filter.head(&scene, direction, head);
+        }
+        set.seen += 1;
+    }
+    set.seen = 0;
+    Poll::Ready(Ok(()))
+}
+
 /// A request's head is about to go to the server.
 pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamState) {
-    negotiate(session, filters, state);
+    if !are_scripted(Some(filters)) {
+        negotiate(session, filters, state);
+    }
     let state = &mut *state.borrow_mut();
     let set = &mut *filters.borrow_mut();
-    set.head(Direction::Request, &mut state.request);
+    if !set.scripted {
+        set.head(Direction::Request, &mut state.request);
+    }
     for place in set.request.len() - set.copying..set.request.len() {
         let index = set.request[place];
         set.attached[index].filter.begin_copy(session, state);

@@ -1,0 +1,417 @@
+//! Filters of scripts: an object of a stream whose functions see heads and payload. Must never hold more payload than two buffers
+//! a direction, nor let more of a body go on than its head announces.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Weak;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use base::slab::Key;
+use conn::flow::{Passed, make_output};
+use engine::filter::{Event, Filter, HeadRefused, Scene};
+use engine::script::StreamAccess;
+use engine::service::registry::Services;
+use engine::session::Session;
+use engine::stream_state::StreamState;
+use engine::worker::{Process, SharedStreamState};
+use expression::sample::Direction;
+use mlua::{Table, Value};
+use policy::program::Filter as Planned;
+use wire::http::Framing;
+
+use crate::machine::Machine;
+use crate::payload::{Handle, ROOM};
+use crate::prelude::native;
+use crate::run::{Answer, Run};
+use crate::shared::WakeTime;
+use crate::{Home, voice};
+
+/// How long a filter waits that has not said how long.
+const USUAL_WAIT: Duration = Duration::from_millis(10);
+/// Calls of a function for payload that is there already, before others get their turn.
+const CALLS_IN_A_TURN: usize = 16;
+
+/// What functions of `filter` lines have returned, by the state, the proxy and the place among its filters.
+static PREPARED: Mutex<Option<HashMap<(usize, usize, usize), Table>>> = Mutex::new(None);
+
+/// Registers a filter.
+pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
+    let short: Arc<str> = name.into();
+    services.add_filter(
+        name,
+        Arc::new(move |session, state, place| {
+            let machine = home.machine()?;
+            let filter = Scripted::new(machine, &short, (session, state), place)?;
+            Some(Box::new(filter) as Box<dyn Filter>)
+        }),
+    )
+}
+
+/// Has the functions of all filters see the arguments of their lines.
+///
+/// # Errors
+/// What one of them failed with.
+pub(crate) fn prepare(machines: &[Arc<Machine>], process: &Process) -> Result<(), String> {
+    let generation = process.generation();
+    let mut prepared = HashMap::new();
+    for proxy in generation.program.proxies.iter() {
+        for (place, plan) in proxy.filters.list.iter().enumerate() {
+            let Planned::Script(plan) = plan else { continue };
+            for machine in machines {
+                if machine.function(&format!("filter.{}", plan.name)).is_none() {
+                    continue;
+                }
+                let arguments = machine.with(|lua| {
+                    let words = lua.create_sequence_from(plan.arguments.iter().map(|word| &**word))?;
+                    let arguments = [Value::String(lua.create_string(&*plan.name)?), Value::Table(words)];
+                    Ok((native(lua, "prepare_filter")?, arguments.to_vec()))
+                });
+                let (function, arguments) = arguments.map_err(|error: mlua::Error| error.to_string())?;
+                let made = crate::at_once(machine, function, arguments)?;
+                if let Some(Value::Table(made)) = made.front() {
+                    prepared.insert((machine.number, proxy.index, place), made.clone());
+                }
+            }
+        }
+    }
+    *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared);
+    Ok(())
+}
+
+/// Where the beginning of a direction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Before,
+    /// Its function wants to be called again.
+    Waits,
+    Refused,
+    Begun,
+}
+
+/// One direction.
+struct Way {
+    payload: Handle,
+    start: Start,
+    /// It waits until then.
+    until: Option<Moment>,
+    timer: Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>,
+    /// The function has seen the end.
+    told_end: bool,
+    /// Bytes that went on.
+    sent: u64,
+}
+
+/// The filter of one stream.
+struct Scripted {
+    machine: Arc<Machine>,
+    name: Arc<str>,
+    object: Table,
+    state: Weak<RefCell<StreamState>>,
+    task: Option<Key>,
+    frontend: usize,
+    request: Way,
+    response: Way,
+}
+
+impl Way {
+    fn new() -> Self {
+        let (payload, start) = (Handle::default(), Start::Before);
+        Self { payload, start, until: None, timer: None, told_end: false, sent: 0 }
+    }
+
+    /// Whether it still waits.
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(until) = self.until else { return false };
+        let period = until.saturating_since(rt::clock::moment());
+        let timer = self.timer.get_or_insert_with(|| Box::pin(rt::sleep(period)));
+        if timer.as_mut().poll(cx).is_pending() {
+            return true;
+        }
+        (self.until, self.timer) = (None, None);
+        false
+    }
+}
+
+impl Scripted {
+    fn new(
+        machine: Arc<Machine>,
+        name: &Arc<str>,
+        (session, state): (&Session, &SharedStreamState),
+        (proxy, place): (usize, usize),
+    ) -> Option<Self> {
+        let key = (machine.number, proxy, place);
+        let made = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&key).cloned()?;
+        let task = state.try_borrow().ok().and_then(|state| state.task);
+        let mut own = Self {
+            object: made.clone(),
+            machine,
+            name: Arc::clone(name),
+            state: std::rc::Rc::downgrade(state),
+            task,
+            frontend: session.frontend,
+            request: Way::new(),
+            response: Way::new(),
+        };
+        let object = own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]).ok()?;
+        own.object = object.as_table()?.clone();
+        Some(own)
+    }
+
+    fn way(&mut self, direction: Direction) -> &mut Way {
+        match direction {
+            Direction::Request => &mut self.request,
+            Direction::Response => &mut self.response,
+        }
+    }
+
+    /// Runs one of the native functions. An error means that the message must not go on.
+    fn run(
+        &mut self,
+        callback: &str,
+        direction: Direction,
+        function: &str,
+        arguments: Vec<Value>,
+    ) -> Result<Value, HeadRefused> {
+        let what = format!("filter '{}' ", self.name);
+        let (machine, state) = (Arc::clone(&self.machine), self.state.upgrade());
+        let task = crate::here().zip(self.task).and_then(|(worker, key)| worker.task(key));
+        let access = task.as_ref().zip(state.as_ref());
+        let access = access.map(|(task, state)| StreamAccess::of_filter(task, state, direction));
+        let lent = access.as_ref().map(|access| access as &dyn crate::lent::Lent);
+        let run = machine.with(|lua| {
+            lua.remove_app_data::<WakeTime>();
+            let function = native(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
+            Run::new(&machine, function, arguments, (what.clone(), machine.limits.session, false))
+        });
+        let outcome = run.and_then(|mut run| {
+            let mut cx = Context::from_waker(Waker::noop());
+            match run.poll(&mut cx, lent, &mut |_, _, _| Answer::Unknown) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => Err(format!("Lua {what}: yield not allowed.")),
+            }
+        });
+        outcome.map(|values| values.front().cloned().unwrap_or(Value::Nil)).or_else(|why| {
+            let (said, goes_on) = self.explain(callback, &why);
+            voice::failed(Some(self.frontend), &said);
+            if goes_on { Ok(Value::Nil) } else { Err(HeadRefused) }
+        })
+    }
+
+    /// HAProxy's sentence about a function that failed, and whether the message goes on all the same.
+    fn explain(&self, callback: &str, why: &str) -> (String, bool) {
+        let name = &self.name;
+        if why.ends_with(": yield not allowed.") {
+            let text = format!(
+                "Lua filter '{name}': yield functions like core.tcp() or core.sleep() are not allowed from '{callback}' \
+                 callback."
+            );
+            return (text, true);
+        }
+        for ending in ["burst timeout.", "execution timeout."] {
+            if why.ends_with(&format!(": {ending}")) {
+                return (format!("Lua filter '{name}' : '{callback}' callback {ending}"), true);
+            }
+        }
+        (why.to_owned(), false)
+    }
+
+    /// Calls a function of the filter with its channel or its message; `None`: it returned nothing.
+    fn call(&mut self, callback: &str, direction: Direction, http: bool) -> Result<Option<i64>, HeadRefused> {
+        let payload = self.way(direction).payload.clone();
+        let machine = Arc::clone(&self.machine);
+        let arguments = machine.with(|lua| {
+            let side = if direction == Direction::Request { "req" } else { "res" };
+            Ok(vec![
+                Value::Table(self.object.clone()),
+                Value::String(lua.create_string(callback)?),
+                Value::String(lua.create_string(side)?),
+                Value::UserData(lua.create_userdata(payload.clone())?),
+                Value::Boolean(http),
+            ])
+        });
+        let arguments = arguments.map_err(|_: mlua::Error| HeadRefused)?;
+        payload.lock().is_open = callback.ends_with("_payload");
+        let value = self.run(callback, direction, "filter_call", arguments);
+        payload.lock().is_open = false;
+        let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
+        let result = value?.as_i64();
+        let waits = result == Some(0);
+        let way = self.way(direction);
+        (way.until, way.timer) = (None, None);
+        if waits || period.is_some() {
+            way.until = Some(rt::clock::moment() + period.unwrap_or(USUAL_WAIT).max(Duration::from_millis(1)));
+        }
+        Ok(result)
+    }
+
+    fn start(&mut self, direction: Direction) {
+        let start = match self.call("start_analyze", direction, false) {
+            Ok(Some(0)) => Start::Waits,
+            Ok(Some(..0)) | Err(_) => Start::Refused,
+            Ok(_) => Start::Begun,
+        };
+        let way = self.way(direction);
+        way.start = start;
+        if start == Start::Begun {
+            way.until = None;
+        }
+    }
+
+    /// Remembers how long the body is that the head announces.
+    fn note_length(&mut self, direction: Direction) {
+        let state = self.state.upgrade();
+        let length = state.and_then(|state| {
+            let state = state.try_borrow().ok()?;
+            let head = if direction == Direction::Request { &state.request } else { &state.response };
+            match head.framing {
+                Framing::Length(length) => Some(length),
+                _ => None,
+            }
+        });
+        self.way(direction).payload.lock().announced = length;
+    }
+}
+
+impl Filter for Scripted {
+    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+        match event {
+            Event::Opened(direction) => self.start(direction),
+            Event::MessageEnded(direction) if scene.http => {
+                let _ = self.call("http_end", direction, true);
+            }
+            Event::Closed(direction) if self.way(direction).start != Start::Before => {
+                let _ = self.call("end_analyze", direction, false);
+            }
+            Event::Restarted => {
+                self.response = Way::new();
+            }
+            _ => {}
+        }
+    }
+
+    fn is_scripted(&self) -> bool {
+        true
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>, _: &Scene, direction: Direction) -> Poll<Result<(), HeadRefused>> {
+        loop {
+            if self.way(direction).poll_wait(cx) {
+                return Poll::Pending;
+            }
+            match self.way(direction).start {
+                Start::Refused => return Poll::Ready(Err(HeadRefused)),
+                Start::Waits => {
+                    self.start(direction);
+                    continue;
+                }
+                Start::Before | Start::Begun => {}
+            }
+            match self.call("http_headers", direction, true) {
+                Ok(Some(0)) => continue,
+                Ok(Some(..0)) | Err(_) => return Poll::Ready(Err(HeadRefused)),
+                Ok(_) => {
+                    self.way(direction).until = None;
+                    self.note_length(direction);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        let way = if direction == Direction::Request { &self.request } else { &self.response };
+        let payload = way.payload.lock();
+        payload.is_wanted || !payload.data.is_empty() || !payload.out.is_empty()
+    }
+
+    fn body(
+        &mut self,
+        scene: &Scene,
+        direction: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Passed {
+        let callback = if scene.http { "http_payload" } else { "tcp_payload" };
+        let handle = self.way(direction).payload.clone();
+        make_output(output);
+        let mut calls = 0;
+        loop {
+            {
+                let mut payload = handle.lock();
+                if !self.way(direction).give(&mut payload, output) {
+                    return Passed::Again;
+                }
+                let room = ROOM.saturating_sub(payload.data.len()).min(input.len());
+                payload.data.extend_from_slice(&input.data()[..room]);
+                input.consume(room);
+                payload.ended = ended && input.is_empty();
+                let way = self.way(direction);
+                if way.start == Start::Refused {
+                    return Passed::Refused;
+                }
+                if !payload.is_wanted {
+                    let all = payload.data.len();
+                    payload.forward(all);
+                }
+                if payload.data.is_empty() && (way.told_end || !payload.ended || !payload.is_wanted) {
+                    if !way.give(&mut payload, output) {
+                        return Passed::Again;
+                    }
+                    let short = payload.announced.is_some_and(|length| length > way.sent);
+                    // Less than the head announces: the other side has to see that.
+                    return if payload.ended && short { Passed::Refused } else { Passed::Through };
+                }
+                way.told_end = payload.ended;
+            }
+            calls += 1;
+            let before = handle.lock().data.len();
+            let forwarded = match self.call(callback, direction, scene.http) {
+                Ok(None) => usize::MAX,
+                Ok(Some(count)) => match usize::try_from(count) {
+                    Ok(count) => count,
+                    Err(_) => return Passed::Refused,
+                },
+                Err(_) => return Passed::Refused,
+            };
+            let mut payload = handle.lock();
+            let moved = payload.forward(forwarded) > 0 || payload.data.len() != before || !payload.out.is_empty();
+            let way = self.way(direction);
+            if !payload.data.is_empty() {
+                // It is called for what is left.
+                way.told_end = false;
+                if !way.give(&mut payload, output) {
+                    return Passed::Again;
+                }
+                match way.until {
+                    Some(until) if !moved => return Passed::Until(until),
+                    None if !moved && payload.data.len() < ROOM && !payload.ended => return Passed::Through,
+                    _ if !moved => return Passed::Until(rt::clock::moment() + USUAL_WAIT),
+                    _ if calls >= CALLS_IN_A_TURN => return Passed::Again,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl Way {
+    /// Moves what may go on to the output, no more than the head announces. False: there is no room for all of it.
+    fn give(&mut self, payload: &mut crate::payload::Payload, output: &mut Buffer) -> bool {
+        if let Some(length) = payload.announced {
+            // What is beyond would be taken for another message.
+            let left = usize::try_from(length.saturating_sub(self.sent)).unwrap_or(usize::MAX);
+            payload.out.truncate(left);
+        }
+        let count = payload.out.len().min(output.room());
+        if count > 0 && output.push(&payload.out[..count]) {
+            payload.out.drain(..count);
+            self.sent += count as u64;
+        }
+        payload.out.is_empty()
+    }
+}
