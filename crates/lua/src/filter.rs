@@ -36,7 +36,9 @@ const USUAL_WAIT: Duration = Duration::from_millis(10);
 const CALLS_IN_A_TURN: usize = 16;
 
 /// What functions of `filter` lines have returned, by the state, the proxy and the place among its filters.
-static PREPARED: Mutex<Option<HashMap<(usize, usize, usize), Table>>> = Mutex::new(None);
+static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
+
+type Prepared = HashMap<(usize, usize, usize), Table>;
 
 /// Registers a filter.
 pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
@@ -264,15 +266,17 @@ impl Scripted {
     /// Remembers how long the body is that the head announces.
     fn note_length(&mut self, direction: Direction) {
         let state = self.state.upgrade();
-        let length = state.and_then(|state| {
+        let framing = state.and_then(|state| {
             let state = state.try_borrow().ok()?;
             let head = if direction == Direction::Request { &state.request } else { &state.response };
-            match head.framing {
-                Framing::Length(length) => Some(length),
-                _ => None,
-            }
+            Some(head.framing)
         });
-        self.way(direction).payload.lock().announced = length;
+        let mut payload = self.way(direction).payload.lock();
+        payload.announced = match framing {
+            Some(Framing::Length(length)) => Some(length),
+            _ => None,
+        };
+        payload.ended = matches!(framing, Some(Framing::None | Framing::Length(0)));
     }
 }
 
@@ -281,6 +285,7 @@ impl Filter for Scripted {
         match event {
             Event::Opened(direction) => self.start(direction),
             Event::MessageEnded(direction) if scene.http => {
+                self.way(direction).payload.lock().ended = true;
                 let _ = self.call("http_end", direction, true);
             }
             Event::Closed(direction) if self.way(direction).start != Start::Before => {
@@ -310,6 +315,7 @@ impl Filter for Scripted {
                 }
                 Start::Before | Start::Begun => {}
             }
+            self.note_length(direction);
             match self.call("http_headers", direction, true) {
                 Ok(Some(0)) => continue,
                 Ok(Some(..0)) | Err(_) => return Poll::Ready(Err(HeadRefused)),
