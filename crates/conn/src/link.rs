@@ -91,6 +91,8 @@ struct Idle {
 struct List {
     /// Number of links, readable without the lock.
     length: AtomicUsize,
+    /// Connections of several requests at a time on which none is under way: they lie with their worker.
+    shared: AtomicUsize,
     links: Mutex<Links>,
 }
 
@@ -103,7 +105,7 @@ struct Links {
 
 impl List {
     fn new() -> Self {
-        Self { length: AtomicUsize::new(0), links: Mutex::new(Links::default()) }
+        Self { length: AtomicUsize::new(0), shared: AtomicUsize::new(0), links: Mutex::new(Links::default()) }
     }
 
     /// A poisoned lock holds a list that is whole: every change to it is a single push or removal.
@@ -230,14 +232,20 @@ impl Pool {
     }
 
     /// Counts an idle connection that lies with its worker alone. False: there are enough.
-    pub(crate) fn enter(&self, server: ServerId) -> bool {
-        self.servers.get(server).is_some_and(Server::enter)
+    pub(crate) fn enter(&self, server: ServerId, worker: usize) -> bool {
+        let Some(server) = self.servers.get(server).filter(|server| server.enter()) else { return false };
+        if let Some(list) = server.lists.get(worker) {
+            list.shared.fetch_add(1, Ordering::Relaxed);
+        }
+        true
     }
 
     /// The opposite of [`Pool::enter`].
-    pub(crate) fn leave(&self, server: ServerId, connections: usize) {
-        if let Some(server) = self.servers.get(server) {
-            server.leave(connections);
+    pub(crate) fn leave(&self, server: ServerId, worker: usize) {
+        let Some(server) = self.servers.get(server) else { return };
+        server.leave(1);
+        if let Some(list) = server.lists.get(worker) {
+            list.shared.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -371,6 +379,18 @@ impl Pool {
     pub fn idle_of(&self, server: ServerId, worker: usize) -> usize {
         let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
         list.map_or(0, |list| list.length.load(Ordering::Relaxed))
+    }
+
+    /// Number of idle connections to `server` that a worker holds: links, and connections of several requests at a time without
+    /// one.
+    pub fn idle_connections_of(&self, server: ServerId, worker: usize) -> usize {
+        let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
+        list.map_or(0, |list| list.length.load(Ordering::Relaxed) + list.shared.load(Ordering::Relaxed))
+    }
+
+    /// The same over all workers.
+    pub fn idle_connections(&self, server: ServerId) -> usize {
+        (0..self.workers).map(|worker| self.idle_connections_of(server, worker)).sum()
     }
 
     /// Number of idle links to `server` over all workers.

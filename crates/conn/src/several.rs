@@ -230,15 +230,15 @@ impl ServerConnection {
         }
     }
 
-    /// The worker that wants the connection, where it can have it now.
-    pub fn wanted_by(&self) -> Option<usize> {
+    /// Whether another worker may go on with it: no request is under way, and nothing of a frame is here.
+    pub fn is_movable(&self) -> bool {
         match self {
-            Self::H2(protocol) => protocol.wanted_by(),
-            Self::Fcgi(_) => None,
+            Self::H2(protocol) => protocol.is_movable(),
+            Self::Fcgi(_) => false,
         }
     }
 
-    /// Makes it plain data, for the worker that wants it. `None`: it is lost.
+    /// Makes it plain data, for another worker. `None`: it is lost.
     pub fn pack(self) -> Option<Parcel> {
         match self {
             Self::H2(protocol) => Some(Parcel(protocol.pack())),
@@ -267,10 +267,10 @@ impl Parcel {
 }
 
 impl Requests {
-    /// Another worker wants the connection, and gets it when no request is under way.
-    pub fn give_to(&self, worker: usize) {
+    /// The task of the connection looks what is to be done.
+    pub fn wake(&self) {
         if let Self::H2(requests) = self {
-            requests.give_to(worker);
+            requests.wake();
         }
     }
 

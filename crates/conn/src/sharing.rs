@@ -9,8 +9,10 @@ use crate::quota::Reservation;
 use crate::several::Requests;
 
 /// The connections of one worker.
-#[derive(Default)]
-pub(crate) struct Shared(RefCell<Vec<Connection>>);
+pub(crate) struct Shared {
+    worker: usize,
+    connections: RefCell<Vec<Connection>>,
+}
 
 struct Connection {
     server: ServerId,
@@ -28,9 +30,14 @@ struct Connection {
 }
 
 impl Shared {
+    /// Of the worker with this number.
+    pub(crate) fn new(worker: usize) -> Self {
+        Self { worker, connections: RefCell::default() }
+    }
+
     /// Remembers a connection that a link has opened, for later requests.
     pub(crate) fn add(&self, server: ServerId, link: &mut Link, requests: &Requests) {
-        self.0.borrow_mut().push(Connection {
+        self.connections.borrow_mut().push(Connection {
             server,
             generation: link.generation,
             pool_key: link.pool_key.take(),
@@ -61,7 +68,7 @@ impl Shared {
             idle: false,
             spare: false,
         };
-        self.0.borrow_mut().push(own);
+        self.connections.borrow_mut().push(own);
     }
 
     /// A request's share of a connection that fits and has room. With `proven` only of one that was used before. One whose
@@ -73,7 +80,7 @@ impl Shared {
         (proven, may_be_early): (bool, &dyn Fn() -> bool),
         wanted: PoolKey<'_>,
     ) -> Option<Link> {
-        let mut connections = self.0.borrow_mut();
+        let mut connections = self.connections.borrow_mut();
         if connections.is_empty() {
             return None;
         }
@@ -87,7 +94,7 @@ impl Shared {
         let (own, carrier) =
             fitting.find_map(|own| Some((own.requests.begin()?, own)).map(|(carrier, own)| (own, carrier)))?;
         if std::mem::take(&mut own.idle) {
-            pool.leave(server, 1);
+            pool.leave(server, self.worker);
         }
         own.spare = false;
         Some(Link {
@@ -104,7 +111,7 @@ impl Shared {
 
     /// The last request of a connection has ended: it lies idle, or is closed where there are enough of those.
     pub(crate) fn note_idle(&self, pool: &Pool, requests: &Requests) {
-        let mut connections = self.0.borrow_mut();
+        let mut connections = self.connections.borrow_mut();
         let Some(own) = connections.iter_mut().find(|own| own.requests.is(requests)) else {
             // Nobody else knows it.
             return requests.close();
@@ -112,48 +119,45 @@ impl Shared {
         if own.idle {
             return;
         }
-        if own.generation == pool.generation(own.server) && pool.enter(own.server) {
+        if own.generation == pool.generation(own.server) && pool.enter(own.server, self.worker) {
             own.idle = true;
         } else {
             own.requests.close();
         }
     }
 
-    /// Gives a connection that its server has opened to another worker, as soon as no request is under way; with `idle` only one
-    /// without. False: there is none.
-    pub(crate) fn lend(
-        &self,
-        pool: &Pool,
-        server: ServerId,
-        wanted: PoolKey<'_>,
-        (worker, idle): (usize, bool),
-    ) -> bool {
-        let generation = pool.generation(server);
-        let connections = self.0.borrow();
-        let mut fitting = connections.iter().filter(|own| {
-            let is_open = own.server == server && own.generation == generation && !own.requests.is_closing();
-            own.reversed && is_open && (!idle || own.requests.open() == 0) && wanted.fits(own.pool_key.as_deref())
+    /// Has the tasks look what is to be done whose connections the server has opened, and carry no request.
+    pub(crate) fn rouse(&self, server: ServerId, wanted: PoolKey<'_>) {
+        let connections = self.connections.borrow();
+        let fitting = connections.iter().filter(|own| {
+            own.reversed && own.server == server && own.requests.open() == 0 && wanted.fits(own.pool_key.as_deref())
         });
-        let Some(own) = fitting.next() else { return false };
-        own.requests.give_to(worker);
-        true
+        fitting.for_each(|own| own.requests.wake());
+    }
+
+    /// Connections to where a server was before it moved, or went out of service, take no more requests.
+    pub(crate) fn close_stale(&self, pool: &Pool, server: ServerId) {
+        let generation = pool.generation(server);
+        let connections = self.connections.borrow();
+        let stale = connections.iter().filter(|own| own.server == server && own.generation != generation);
+        stale.for_each(|own| own.requests.close());
     }
 
     /// Those that their servers have opened take no more requests.
     pub(crate) fn release(&self) {
-        for own in self.0.borrow().iter().filter(|own| own.reversed) {
+        for own in self.connections.borrow().iter().filter(|own| own.reversed) {
             own.requests.close();
         }
     }
 
     /// A connection has ended.
     pub(crate) fn remove(&self, pool: &Pool, requests: &Requests) {
-        let mut connections = self.0.borrow_mut();
+        let mut connections = self.connections.borrow_mut();
         let Some(place) = connections.iter().position(|own| own.requests.is(requests)) else { return };
         let gone = connections.swap_remove(place);
         drop(connections);
         if gone.idle {
-            pool.leave(gone.server, 1);
+            pool.leave(gone.server, self.worker);
         }
     }
 
@@ -161,7 +165,7 @@ impl Shared {
     pub(crate) fn purge(&self, pool: &Pool, server: ServerId) -> usize {
         let mut closed = 0;
         let generation = pool.generation(server);
-        for own in self.0.borrow_mut().iter_mut().filter(|own| own.server == server) {
+        for own in self.connections.borrow_mut().iter_mut().filter(|own| own.server == server) {
             let stale = own.generation != generation;
             if stale || own.idle && !own.reversed && std::mem::replace(&mut own.spare, true) {
                 own.requests.close();
@@ -173,7 +177,7 @@ impl Shared {
 
     /// Closes an idle connection, to that server or to any. False: there is none.
     pub(crate) fn evict(&self, server: Option<ServerId>) -> bool {
-        let connections = self.0.borrow();
+        let connections = self.connections.borrow();
         let mut idle = connections.iter().filter(|own| {
             own.idle && !own.reversed && !own.requests.is_closing() && server.is_none_or(|server| own.server == server)
         });

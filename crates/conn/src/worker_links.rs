@@ -22,7 +22,7 @@ pub struct WorkerLinks {
 impl WorkerLinks {
     /// For the worker with this number.
     pub fn new(worker: usize) -> Self {
-        Self { worker, owners: RefCell::default(), takeovers: Cell::new(0), shared: Shared::default() }
+        Self { worker, owners: RefCell::default(), takeovers: Cell::new(0), shared: Shared::new(worker) }
     }
 
     /// Takes an idle link, see [`Pool::take`], or a share of a connection that carries several requests. One whose handshake
@@ -60,14 +60,24 @@ impl WorkerLinks {
     }
 
     /// Remembers a connection that the server has opened; `pool_key` is what is particular about it.
-    pub fn attach(&self, pool: &Pool, server: ServerId, pool_key: Option<Box<OwnedPoolKey>>, requests: &Requests) {
-        self.shared.attach(server, pool.generation(server), pool_key, requests);
+    /// `generation`: that of the server when it was given to it.
+    pub fn attach(
+        &self,
+        (server, generation): (ServerId, u32),
+        pool_key: Option<Box<OwnedPoolKey>>,
+        requests: &Requests,
+    ) {
+        self.shared.attach(server, generation, pool_key, requests);
     }
 
-    /// Gives a connection that its server has opened to another worker, as soon as no request is under way on it; with `idle`
-    /// only one without. False: there is none.
-    pub fn lend(&self, pool: &Pool, server: ServerId, wanted_key: PoolKey<'_>, to: (usize, bool)) -> bool {
-        self.shared.lend(pool, server, wanted_key, to)
+    /// Has the tasks look what is to be done whose connections the server has opened, and carry no request.
+    pub fn rouse(&self, server: ServerId, wanted_key: PoolKey<'_>) {
+        self.shared.rouse(server, wanted_key);
+    }
+
+    /// Connections of several requests at a time that were begun before [`Pool::forget`] end with their last one.
+    pub fn close_stale(&self, pool: &Pool, server: ServerId) {
+        self.shared.close_stale(pool, server);
     }
 
     /// Connections that their servers have opened take no more requests, so that they can be opened elsewhere (a stop).

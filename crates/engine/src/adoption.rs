@@ -259,7 +259,7 @@ impl Process {
             let Some(server) = before.server_at((*index, *place)) else { continue };
             // Those that wait for it go elsewhere.
             let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
-            self.pool.forget(server.serial);
+            self.forget_links(server.serial);
             change_cookies(self, &program.proxies[*index], CookieChange::Servers);
         }
         if !removed.is_empty() {
@@ -313,7 +313,7 @@ async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Ve
     }
     for (serial, (proxy, place)) in &servers {
         let _ = process.live.proxies[*proxy].set_admin(*place, Admin::Maintenance, rt::now());
-        process.pool.forget(*serial);
+        process.forget_links(*serial);
     }
     drain(process, servers.into_iter().map(|(_, place)| place).collect()).await;
 }

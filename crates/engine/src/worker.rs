@@ -2,6 +2,7 @@
 //! thread; what workers share, and what outlives a configuration, is the process.
 
 pub(crate) mod arrivals;
+pub(crate) mod attachments;
 mod stopping;
 
 use std::cell::{Cell, RefCell};
@@ -42,7 +43,8 @@ use crate::sockets::Sockets;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
-use crate::worker::arrivals::{Arrivals, Movements};
+use crate::worker::arrivals::Arrivals;
+use crate::worker::attachments::Attachments;
 
 mod recycled;
 mod tracing;
@@ -96,8 +98,8 @@ pub struct Process {
     /// Set once: no new connections, sessions end when they can.
     /// What agents have processed, by engine.
     pub(crate) agents: Box<[AgentCounters]>,
-    /// Connections of reverse HTTP that change their worker.
-    pub(crate) moving: Movements,
+    /// Connections of reverse HTTP that servers have opened.
+    pub(crate) attachments: Attachments,
     stopping: AtomicBool,
     /// Set once, `grace` before that.
     leaving: AtomicBool,
@@ -175,7 +177,7 @@ impl Process {
             host: Host::default(),
             captures: Captures::default(),
             anonymous_key: AtomicU32::new(anonymous_key),
-            moving: Movements::default(),
+            attachments: Attachments::default(),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             stopped_at: OnceLock::new(),
@@ -205,6 +207,16 @@ impl Process {
     pub fn stop(&self) -> bool {
         let _ = self.stopped_at.set(rt::now());
         !self.stopping.swap(true, Ordering::Release)
+    }
+
+    /// Nothing that was connected to a server is used for another request: it has moved, or is out of service. Idle connections
+    /// are closed, those in use end with what is under way.
+    pub fn forget_links(&self, server: usize) {
+        self.pool.forget(server);
+        for worker in 0..self.workers() {
+            let close = move |worker: &Rc<Worker>| worker.links.close_stale(&worker.process.pool, server);
+            rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(close)));
+        }
     }
 
     /// Whether the process has been told to leave, be it that it still waits for `grace`. True from the second call on.

@@ -35,7 +35,6 @@ impl Machine {
             about,
             answers: Cell::new(0),
             early: Cell::new(false),
-            wanted_by: Cell::new(None),
         }));
         Self { mover, requests, input: Buffer::with_capacity(INPUT), opened: VecDeque::new(), steps: 0 }
     }

@@ -28,8 +28,6 @@ pub struct ServerConnection {
 
 /// What the connection's task and its requests know of it beside the streams.
 pub(super) struct Control {
-    /// The worker that wants the connection.
-    pub(super) wanted_by: Cell<Option<usize>>,
     pub(super) state: Rc<RefCell<State>>,
     pub(super) about: About,
     /// Answers that were received whole.
@@ -57,7 +55,6 @@ impl ServerConnection {
             about: About::of(&transport),
             answers: Cell::new(0),
             early: Cell::new(!transport.is_whole()),
-            wanted_by: Cell::new(None),
         });
         let requests = Requests(Rc::clone(&control));
         (Self { transport, input, mover, control }, requests)
@@ -108,15 +105,10 @@ impl ServerConnection {
     }
 
     /// Whether another worker may go on with it: no request is under way, and nothing of a frame is here.
-    fn is_movable(&self) -> bool {
+    pub fn is_movable(&self) -> bool {
         let state = self.mover.state.borrow();
         let is_at_rest = state.halves.is_empty() && state.waiting() == 0 && !state.is_closing();
         is_at_rest && self.transport.is_movable() && !self.control.early.get() && !self.mover.is_over()
-    }
-
-    /// The worker that wants the connection, where it can have it now.
-    pub fn wanted_by(&self) -> Option<usize> {
-        self.control.wanted_by.get().filter(|_| self.is_movable())
     }
 
     /// Makes it plain data, for another worker. Whoever has requests on it finds that it has ended.
@@ -175,9 +167,8 @@ impl Requests {
         self.0.state.borrow().is_closing()
     }
 
-    /// A worker wants the connection, and gets it when no request is under way.
-    pub fn give_to(&self, worker: usize) {
-        self.0.wanted_by.set(Some(worker));
+    /// The connection's task looks what is to be done.
+    pub fn wake(&self) {
         self.0.state.borrow_mut().wake();
     }
 

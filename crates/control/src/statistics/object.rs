@@ -170,23 +170,17 @@ impl<'a> Object<'a> {
         let open = match self.kind {
             _ if !self.is_http() => 0,
             Kind::Backend => {
-                // Requests of HTTP/2 are no connections, and connections of HTTP/2 are none of HTTP/1.
+                // Requests of HTTP/2 are no connections, and its idle connections are not among these.
                 let all: u64 = self.servers().map(|server| self.links(server)).sum();
                 let streams = self.http2_count(|counters| &counters.open_streams);
-                all.saturating_sub(streams).saturating_sub(self.idle_http2())
+                all.saturating_sub(streams)
             }
             _ => u64::from(self.current()).saturating_sub(self.http2_count(|counters| &counters.open_connections)),
         };
         Value::U64(open)
     }
 
-    /// Connections of HTTP/2 to servers on which no request is under way, at least so many.
-    fn idle_http2(&self) -> u64 {
-        let streams = self.http2_count(|counters| &counters.open_streams);
-        self.http2_count(|counters| &counters.open_connections).saturating_sub(streams)
-    }
-
-    /// Connections to a server, those in use and idle ones.
+    /// Requests of a server that are under way, and its idle connections of one request at a time.
     fn links(&self, server: &Server) -> u64 {
         let used = self.state().counts(Some(server.index)).srv_conn;
         u64::from(used) + self.worker.process.pool.idle(server.serial) as u64
@@ -388,7 +382,7 @@ impl<'a> Object<'a> {
 
     pub(crate) fn idle(&self) -> u32 {
         match self.kind {
-            Kind::Server(server) => u32::try_from(self.worker.process.pool.idle(server.serial)).unwrap_or(u32::MAX),
+            Kind::Server(server) => u32::try_from(self.worker.process.pool.idle_connections(server.serial)).unwrap_or(u32::MAX),
             _ => 0,
         }
     }

@@ -122,7 +122,7 @@ fn set_address(worker: &Worker, server: &Server, address: ServerAddress) {
         shared.log_targets.move_server(server, address);
     }
     shared.outgoing.set_address(server, address);
-    shared.pool.forget(server.serial);
+    shared.forget_links(server.serial);
 }
 
 /// The port of a server that has no address yet.
@@ -157,7 +157,7 @@ pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     transitions::change(worker, &at.proxy, server, lose, Cause::Name(reason));
     let (_, port) = address(worker, server);
     worker.process.outgoing.set_address(server, ServerAddress::Unresolved { port });
-    worker.process.pool.forget(server.serial);
+    worker.process.forget_links(server.serial);
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
         let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {

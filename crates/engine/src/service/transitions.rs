@@ -220,7 +220,7 @@ pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) 
     change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
     if !was_out && admin == Admin::Maintenance {
         // A server in maintenance gets no connections; links that are in use now are not kept either.
-        worker.process.pool.forget(server.serial);
+        worker.process.forget_links(server.serial);
     }
 }
 

@@ -5,10 +5,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::pool_key::PoolKey;
-use conn::several::{Connection, Requests, ServerConnection};
+use conn::several::{Connection, Parcel, Requests, ServerConnection};
 use expression::sample::Context;
-use live::Entry;
+use live::{Admin, Entry};
 use policy::rule::Attach;
 
 use crate::session::Session;
@@ -16,7 +15,7 @@ use crate::stream::http::Client;
 use crate::stream::sharing;
 use crate::stream::task::StreamTask;
 use crate::worker::Worker;
-use crate::worker::arrivals::Moving;
+use crate::worker::attachments::{Kind, Presence};
 
 /// The server that a connection is given to.
 pub struct Attached {
@@ -72,13 +71,14 @@ fn give(session: &Session, client: Client, attached: Attached) {
     let terms = sharing::terms(&session.generation().program.global, server);
     let Some((connection, requests)) = ServerConnection::reversed(client.conn, terms) else { return };
     let joining = Joining {
-        key: attached.key,
+        server: attached.server,
+        generation: worker.process.pool.generation(server.serial),
+        kind: Kind::new(server.serial, &attached.key),
         limit: session.proxy().timeouts.request(),
         interval: server.connecting.idle_ping,
         _slots: slots,
     };
-    let load = Load::on(worker);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry((load, (backend, server.serial)), joining, connection, requests));
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Load::on(worker), joining, connection, requests));
 }
 
 /// A connection is a part of its worker's load, and a soft stop waits for its end.
@@ -99,7 +99,11 @@ impl Drop for Load {
 
 /// A connection that becomes one of its server's.
 struct Joining {
-    key: Vec<u8>,
+    /// Index of its backend, and of it there.
+    server: (usize, usize),
+    /// That of the server when the connection was given to it: one that goes out of service, or changes, gets nothing of this.
+    generation: u32,
+    kind: Kind,
     /// How long it may take to say what it takes.
     limit: Option<Duration>,
     /// `idle-ping` of the server.
@@ -107,14 +111,19 @@ struct Joining {
     _slots: Entry,
 }
 
-/// Serves a connection of a server, given by the index of its backend and its serial number, until it has ended. Requests find
-/// it once its server has told its settings.
-async fn carry(
-    (load, owner): (Load, (usize, usize)),
-    joining: Joining,
-    mut connection: ServerConnection,
-    requests: Requests,
-) {
+impl Joining {
+    /// Whether the server takes connections: it is there, and not in maintenance.
+    fn is_wanted(&self, worker: &Worker) -> bool {
+        let (backend, index) = self.server;
+        let process = &worker.process;
+        let status = process.live.proxies.get(backend).and_then(|proxy| proxy.status(index));
+        let serves = status.is_some_and(|status| status.admin != Admin::Maintenance);
+        serves && !process.is_stopping() && self.generation == process.pool.generation(self.kind.server)
+    }
+}
+
+/// Serves a connection of a server until it has ended. Requests find it once its server has told its settings.
+async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, requests: Requests) {
     let mut timer = rt::Timer::new();
     timer.arm(joining.limit.map(|limit| rt::now() + limit));
     let is_settled = std::future::poll_fn(|cx| {
@@ -128,37 +137,57 @@ async fn carry(
         }
         timer.poll_expired(cx).map(|()| false)
     });
-    if !is_settled.await || load.0.process.is_stopping() {
+    if !is_settled.await || !joining.is_wanted(&load.0) {
         return;
     }
     drop(timer);
-    let (links, pool) = (&load.0.links, &load.0.process.pool);
-    links.attach(pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
-    join((load, owner), joining, connection, requests).await;
+    let presence = Presence::of(&load.0.process, joining.kind.clone(), load.0.id);
+    join(load, joining, presence, connection, requests).await;
 }
 
 /// Serves a connection that the requests of this worker find, until it has ended or goes to another one.
 async fn join(
-    (load, owner): (Load, (usize, usize)),
+    load: Load,
     joining: Joining,
+    presence: Presence,
     mut connection: ServerConnection,
     requests: Requests,
 ) {
     let worker = &load.0;
-    let pool = &worker.process.pool;
-    worker.arrivals.wake();
-    sharing::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true)).await;
-    let next = connection.wanted_by();
-    let moving = Moving::of(&worker.process);
+    let (pool, kind) = (&worker.process.pool, &joining.kind);
+    worker.links.attach((kind.server, joining.generation), kind.key().keep(None), &requests);
+    let mut presence = Some(presence);
+    let mut next = None;
+    let look = |connection: &ServerConnection| {
+        if requests.is_closing() {
+            presence = None;
+        } else if worker.arrivals.are_there(kind) {
+            if requests.open() < requests.limit() {
+                worker.arrivals.wake(kind);
+            }
+        } else if requests.open() == 0 && connection.is_movable() {
+            next = worker.process.attachments.claim(kind, worker.id);
+        }
+        next.is_some()
+    };
+    let owner = (joining.server.0, kind.server);
+    sharing::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true), look).await;
     worker.links.note_ended(pool, &requests);
-    let Some((next, parcel)) = next.and_then(|next| Some((next, connection.pack()?))) else { return };
-    drop(load);
+    let Some((next, mut presence)) = next.zip(presence) else { return };
+    presence.move_to(next);
+    let parcel = connection.pack();
+    drop((load, requests));
     let receive = move |worker: &Rc<Worker>| {
-        let _moving = moving;
-        let Some((connection, requests)) = parcel.unpack().filter(|_| !worker.process.is_stopping()) else { return };
-        let load = Load::on(worker);
-        worker.links.attach(&worker.process.pool, owner.1, PoolKey::new(&joining.key).keep(None), &requests);
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, join((load, owner), joining, connection, requests));
+        let kind = joining.kind.clone();
+        let arrived = parcel.and_then(Parcel::unpack).filter(|_| joining.is_wanted(worker));
+        if let Some((connection, requests)) = arrived {
+            let load = Load::on(worker);
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, join(load, joining, presence, connection, requests));
+        } else {
+            drop(presence);
+            // Whoever waits for it has to look for another one.
+            worker.arrivals.wake(&kind);
+        }
     };
     rt::post(next as rt::WorkerId, Box::new(move || crate::on_worker(receive)));
 }

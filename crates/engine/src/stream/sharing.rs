@@ -142,17 +142,18 @@ async fn carry(
     requests: Requests,
     watched: (Option<Duration>, bool),
 ) {
-    move_frames((&worker, owner), &mut connection, &requests, watched).await;
+    move_frames((&worker, owner), &mut connection, &requests, watched, |_| false).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
-/// Moves what the requests of a connection have to send and to receive, until it has ended or another worker may have it, and
-/// counts its handshake, where that was not over when it began.
+/// Moves what the requests of a connection have to send and to receive, until it has ended or is to leave, which is asked after
+/// each of its steps. Counts its handshake, where that was not over when it began.
 pub(super) async fn move_frames(
     (worker, (proxy, server)): (&Worker, (usize, usize)),
     connection: &mut ServerConnection,
     requests: &Requests,
     (interval, is_http2): (Option<Duration>, bool),
+    mut leaves: impl FnMut(&ServerConnection) -> bool,
 ) {
     let mut timer = rt::Timer::new();
     let counters = Arc::clone(&worker.counters().proxies[proxy]);
@@ -178,7 +179,7 @@ pub(super) async fn move_frames(
             if polled.is_ready() {
                 return Poll::Ready(());
             }
-            if connection.wanted_by().is_some() {
+            if leaves(connection) {
                 return Poll::Ready(());
             }
             if requests.open() == 0 {

@@ -233,7 +233,7 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
         .of(|counters| &counters.servers[server.serial])
         .peak(|counters| &counters.most_sessions);
     let pool = &worker.process.pool;
-    let idle = pool.idle(server.serial);
+    let idle = pool.idle_connections(server.serial);
     let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
     let (address, port) = place(worker, server);
     let address = hiding.address(&address);
@@ -247,7 +247,7 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
         server.pool_purge_delay.as_millis(),
     );
     for number in 0..worker.process.workers() {
-        let _ = write!(answer, " {}", pool.idle_of(server.serial, number));
+        let _ = write!(answer, " {}", pool.idle_connections_of(server.serial, number));
     }
     answer.push("\n");
 }
@@ -352,7 +352,7 @@ fn switch_tls(call: &mut Call<'_, Worker>, server: &Server) {
         word @ ("on" | "off") => {
             tls.traffic.set(word == "on");
             // What was connected otherwise is not used for another request.
-            call.state.process.pool.forget(server.serial);
+            call.state.process.forget_links(server.serial);
             call.notice("server ssl setting updated.");
         }
         _ => call.refuse("'set server <srv> ssl' expects 'on' or 'off'."),

@@ -109,7 +109,7 @@ fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Ser
         return false;
     }
     shared.outgoing.set_address(server, fresh.address.clone());
-    shared.pool.forget(server.serial);
+    shared.forget_links(server.serial);
     shared.probing.forget(server.serial);
     let serial = server.serial;
     for worker in 0..shared.workers() {

@@ -31,7 +31,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
             }
             shared.outgoing.set_address(server, address);
             follow_address(shared, proxy);
-            shared.pool.forget(server.serial);
+            shared.forget_links(server.serial);
             call.inform(&told);
         }
     }

@@ -35,8 +35,8 @@ fn removable((shared, generation): (&Process, &Generation), name: &str) -> Resul
         Removal::Busy => Err(Obstacle::Passing),
         Removal::Possible => {
             // What was connected while the server went into maintenance may be here still; it must not be used.
-            if shared.pool.idle(server.serial) > 0 {
-                shared.pool.forget(server.serial);
+            if shared.pool.idle_connections(server.serial) > 0 {
+                shared.forget_links(server.serial);
             }
             Ok((proxy.index, server.index))
         }
@@ -66,7 +66,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);
     let place = (proxy, server);
     if let Some(server) = generation.program.server_at(place) {
-        shared.pool.forget(server.serial);
+        shared.forget_links(server.serial);
         let leader = server.tracking.leader.and_then(|leader| generation.program.server_at(leader));
         leader.into_iter().for_each(|leader| leader.tracking.lose(place));
     }
