@@ -30,12 +30,7 @@ impl Machine {
     fn new(role: Role, terms: Terms) -> Self {
         let mover = Mover::new(role, terms);
         let (state, about) = (Rc::clone(&mover.state), About::of_none());
-        let requests = Requests(Rc::new(Control {
-            state,
-            about,
-            answers: Cell::new(0),
-            early: Cell::new(false),
-        }));
+        let requests = Requests(Rc::new(Control { state, about, answers: Cell::new(0), early: Cell::new(false) }));
         Self { mover, requests, input: Buffer::with_capacity(INPUT), opened: VecDeque::new(), steps: 0 }
     }
 

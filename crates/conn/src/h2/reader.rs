@@ -195,9 +195,10 @@ impl Reader {
         if self.padding.is_none() {
             let mut padding = 0;
             if frame.has(flag::PADDED) {
-                let Some(length) = input.data().first().copied() else {
-                    return if left == 0 { Err(Fault::Connection(ErrorCode::FrameSizeError)) } else { Ok(Event::More) };
-                };
+                if left == 0 {
+                    return Err(Fault::Connection(ErrorCode::FrameSizeError));
+                }
+                let Some(length) = input.data().first().copied() else { return Ok(Event::More) };
                 padding = usize::from(length);
                 if padding >= left {
                     return Err(Fault::Connection(ErrorCode::ProtocolError));

@@ -1,5 +1,5 @@
-//! A server's connection for one request after the other, moved by whoever asks: checks have no task for it. Must never choose
-//! what is asked.
+//! A server's connection for one request after the other: checks use it. Either it is theirs, and whoever asks moves its frames, or
+//! they share one that has a task for that. Must never choose what is asked.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -16,8 +16,11 @@ use crate::transport::Transport;
 
 /// A connection that carries one request at a time.
 pub struct Solo {
-    connection: ServerConnection,
+    /// `None`: a task has it.
+    connection: Option<ServerConnection>,
     requests: Requests,
+    /// The share of a connection that was begun for the first request.
+    begun: Option<Request>,
     request: Option<Request>,
     /// What was not written yet of the request.
     head: Buffer,
@@ -28,7 +31,17 @@ impl Solo {
     /// Begins on a transport that stands.
     pub fn new(transport: Transport, terms: Terms) -> Self {
         let (connection, requests) = ServerConnection::new(transport, terms);
-        Self { connection, requests, request: None, head: Buffer::empty(), body: Buffer::empty() }
+        Self::of(Some(connection), requests, None)
+    }
+
+    /// Over a connection that carries other requests as well.
+    pub fn sharing(begun: Request) -> Self {
+        let requests = begun.requests().clone();
+        Self::of(None, requests, Some(begun))
+    }
+
+    fn of(connection: Option<ServerConnection>, requests: Requests, begun: Option<Request>) -> Self {
+        Self { connection, requests, begun, request: None, head: Buffer::empty(), body: Buffer::empty() }
     }
 
     /// Begins a request, in the place of the one before. False: the connection takes none any more.
@@ -37,7 +50,7 @@ impl Solo {
     /// It does not fit.
     pub fn ask(&mut self, head: &Head, body: &[u8]) -> Result<bool, Overflow> {
         self.request = None;
-        self.request = self.requests.begin();
+        self.request = self.begun.take().or_else(|| self.requests.begin());
         (self.head, self.body) = (rt::buffer(), Buffer::with_capacity(body.len()));
         let edits = Edits { framing: head.framing, version: head.version(), ..Edits::default() };
         h2::encode_request(0, head, &edits, &mut self.head)?;
@@ -60,7 +73,8 @@ impl Solo {
                     request.complete(None);
                 }
             }
-            if self.connection.poll(cx).is_ready() {
+            let connection = self.connection.as_mut();
+            if connection.is_some_and(|connection| connection.poll(cx).is_ready()) {
                 self.requests.close();
             }
         }

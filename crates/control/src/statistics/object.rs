@@ -382,7 +382,9 @@ impl<'a> Object<'a> {
 
     pub(crate) fn idle(&self) -> u32 {
         match self.kind {
-            Kind::Server(server) => u32::try_from(self.worker.process.pool.idle_connections(server.serial)).unwrap_or(u32::MAX),
+            Kind::Server(server) => {
+                u32::try_from(self.worker.process.pool.idle_connections(server.serial)).unwrap_or(u32::MAX)
+            }
             _ => 0,
         }
     }

@@ -3,6 +3,7 @@
 
 mod agent;
 mod application;
+mod attached;
 mod beat;
 mod external;
 mod grpc;

@@ -54,6 +54,9 @@ impl<'a> Course<'a> {
         self.linger = connect.linger;
         self.fulfilled = None;
         self.count(|protocol| &protocol.streams, 1);
+        if self.server.address == ServerAddress::Reversed {
+            return self.attach(connect).await;
+        }
         if self.take_idle(connect) {
             self.restart_timeout();
             return Ok(());
@@ -174,7 +177,7 @@ impl<'a> Course<'a> {
         Outcome::new(CheckStatus::L4Connection, words::at_connect(self, connect, reason))
     }
 
-    fn not_in_time(&self, connect: &Connect) -> Outcome {
+    pub(super) fn not_in_time(&self, connect: &Connect) -> Outcome {
         Outcome::new(CheckStatus::L4Timeout, words::at_connect(self, connect, ""))
     }
 

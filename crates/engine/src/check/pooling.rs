@@ -8,6 +8,7 @@ use conn::quota::Reservation;
 use conn::transport::Transport;
 use live::health::CheckStatus;
 use policy::check::{Connect, Request};
+use policy::program::ServerAddress;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing};
 
@@ -41,14 +42,16 @@ struct Origin {
 impl Course<'_> {
     /// The name of the idle connections that are like the one which a step wants; empty: those without a name. `None`:
     /// no idle connection is.
-    fn pool_name(&self, connect: &Connect) -> Option<&[u8]> {
+    pub(super) fn pool_name(&self, connect: &Connect) -> Option<&[u8]> {
         let name = self.own.reuse.as_deref().filter(|_| self.check.is_http)?;
         let special = connect.port.is_some() || connect.address.is_some() || connect.send_proxy || connect.via_socks4;
         let orders = self.worker.process.probing.check(self.server.serial);
         let elsewhere = orders.address.is_some() || orders.port.is_some();
         // What a client's request makes different, or another way to the server, is nothing that a check would make.
         let differs = self.server.connecting.varies || self.server.connecting.socks4.is_some();
-        let never = self.reuse() == HttpReuse::Never;
+        // Requests share what a server has opened, whatever that says.
+        let is_reversed = self.server.address == ServerAddress::Reversed;
+        let never = self.reuse() == HttpReuse::Never && !is_reversed;
         (!special && !elsewhere && !differs && !never).then_some(name)
     }
 

@@ -146,13 +146,7 @@ async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, r
 }
 
 /// Serves a connection that the requests of this worker find, until it has ended or goes to another one.
-async fn join(
-    load: Load,
-    joining: Joining,
-    presence: Presence,
-    mut connection: ServerConnection,
-    requests: Requests,
-) {
+async fn join(load: Load, joining: Joining, presence: Presence, mut connection: ServerConnection, requests: Requests) {
     let worker = &load.0;
     let (pool, kind) = (&worker.process.pool, &joining.kind);
     worker.links.attach((kind.server, joining.generation), kind.key().keep(None), &requests);

@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::Worker;
@@ -44,19 +43,19 @@ impl Arrivals {
 }
 
 /// A request that waits.
-pub(crate) struct Waiting {
-    worker: Rc<Worker>,
+pub(crate) struct Waiting<'w> {
+    worker: &'w Worker,
     kind: Kind,
     number: u64,
 }
 
-impl Waiting {
+impl<'w> Waiting<'w> {
     /// Behind those that wait already.
-    pub(crate) fn join(worker: &Rc<Worker>, kind: Kind) -> Self {
+    pub(crate) fn join(worker: &'w Worker, kind: Kind) -> Self {
         let arrivals = &worker.arrivals;
         let number = arrivals.next.replace(arrivals.next.get() + 1);
         arrivals.queues.borrow_mut().entry(kind.clone()).or_default().insert(number, Turn::default());
-        Self { worker: Rc::clone(worker), kind, number }
+        Self { worker, kind, number }
     }
 
     /// Whether none waits longer.
@@ -85,7 +84,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Waiting<'_> {
     /// Whatever has become of it, the next one looks.
     fn drop(&mut self) {
         let arrivals = &self.worker.arrivals;

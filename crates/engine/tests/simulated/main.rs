@@ -15,6 +15,7 @@ mod world;
 mod accepting;
 mod acme;
 mod arrivals;
+mod attached;
 mod attaching;
 mod bodies;
 mod budgets;

@@ -71,3 +71,40 @@ fn a_server_that_cannot_be_reached_is_asked_again() {
         world.forget_log();
     });
 }
+
+/// What is open goes on as it began, and what is opened later serves the newest configuration.
+#[test]
+fn a_reload_in_place_leaves_the_connections_open() {
+    let marked =
+        || config(&SECTIONS.replace("http-request deny", "http-response set-header x-mark new\n http-request deny"));
+    reversed().shuffled().seeds(0..6).run(move |world| async move {
+        let (mut edge, mut s1) = (Service::at(S2), Service::at(S1));
+        let (mut one, mut two) = (End::accept(&mut edge).await, End::accept(&mut edge).await);
+        one.get(1, "/a").await;
+        let mut server = s1.accept().await;
+        server.expect(get_at_server("/a")).await;
+        let next = marked().global("expose-experimental-directives");
+        assert_eq!(world.adopt(&next), Ok(()));
+        sleep(3_000).await;
+        server.send(OK).await;
+        one.expect(1, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", "ok").await;
+        two.get(1, "/b").await;
+        let mut server = match s1.accepted() {
+            1 => server,
+            _ => s1.accept().await,
+        };
+        server.expect(get_at_server("/b")).await;
+        server.send(OK).await;
+        two.expect(1, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", "ok").await;
+        assert_eq!(edge.accepted(), 2);
+        assert!(one.gone.is_none() && two.gone.is_none());
+        drop(one);
+        let mut three = End::accept(&mut edge).await;
+        three.get(1, "/c").await;
+        let mut server = s1.accept().await;
+        server.expect(get_at_server("/c")).await;
+        server.send(OK).await;
+        three.expect(1, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-mark: new\r\n\r\n", "ok").await;
+        world.forget_log();
+    });
+}

@@ -102,23 +102,12 @@ impl Compiler<'_> {
     }
 
     /// Servers that open their connections get requests of HTTP over them, and nothing else.
-    fn refuse_reversed(
-        &mut self,
-        proxy: &ProxySpec,
-        written: &ServerSpec,
-        (address, checked): (&ServerAddress, bool),
-        head: &str,
-    ) {
-        if *address != ServerAddress::Reversed {
-            return;
+    fn refuse_reversed(&mut self, proxy: &ProxySpec, written: &ServerSpec, address: &ServerAddress, head: &str) {
+        if *address == ServerAddress::Reversed && proxy.mode != Mode::Http {
+            let what = "another mode than 'mode http'";
+            let message = format!("{head}{what} is not supported yet by Weir for a server with 'rhttp@'.");
+            self.alert(written.span, Form::LatePlaced, message);
         }
-        let what = match proxy.mode {
-            Mode::Http if checked => "'check'",
-            Mode::Http => return,
-            _ => "another mode than 'mode http'",
-        };
-        let message = format!("{head}{what} is not supported yet by Weir for a server with 'rhttp@'.");
-        self.alert(written.span, Form::LatePlaced, message);
     }
 
     pub(super) fn server(
@@ -147,7 +136,7 @@ impl Compiler<'_> {
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         self.refuse_varying(proxy, written, connecting.varies, &head);
-        self.refuse_reversed(proxy, written, (&address, check.is_some()), &head);
+        self.refuse_reversed(proxy, written, &address, &head);
         let place = place(written, &address);
         let log = match proxy.mode {
             Mode::Log => {

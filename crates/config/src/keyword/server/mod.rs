@@ -202,6 +202,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     declared_before(context, line, &head, &Spanned::new(name.text.clone(), name.span));
     let parsed = read_address(context, address, &head);
     let mut draft = start(context, line, 3, &head, context.draft.default_server.clone());
+    draft.check.reuse_pool |= opens_connections(parsed.as_ref());
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
     let unread = read_options(&mut server, line, origin::behind(line, 3));
     checks::finish(&mut server, line.whole());
@@ -350,6 +351,11 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     }
     let place = context.holder.describe();
     tell(&mut context.report, "", &place, problems, &unread);
+}
+
+/// Whether a server opens its connections itself: its checks have no others (configuration manual, "check-reuse-pool").
+fn opens_connections(address: Option<&AddressSpec>) -> bool {
+    matches!(address, Some(AddressSpec::Reverse { .. }))
 }
 
 fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Option<AddressSpec> {

@@ -1,0 +1,43 @@
+//! Checks of a server that opens its connections itself (reverse HTTP): one goes over such a connection, beside the requests that it
+//! carries, or fails. Must never open one.
+
+use conn::carrier::Carrier;
+use conn::h2::Solo;
+use live::health::CheckStatus;
+use policy::check::Connect;
+
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
+use crate::worker::arrivals::Waiting;
+use crate::worker::attachments::Kind;
+
+impl Course<'_> {
+    /// Has what is sent next go over a connection that the server has opened.
+    pub(super) async fn attach(&mut self, connect: &Connect) -> Result<(), Outcome> {
+        // What HAProxy says, which tries to open one.
+        let fails = || Outcome::new(CheckStatus::SocketError, "Invalid argument".to_owned());
+        let Some(name) = self.pool_name(connect) else { return Err(fails()) };
+        let kind = Kind::new(self.server.serial, name);
+        let worker = self.worker;
+        let waiting = Waiting::join(worker, kind.clone());
+        loop {
+            let link = waiting.is_first().then(|| {
+                let pool = &worker.process.pool;
+                worker.links.take(pool, kind.server, (false, &|| false), kind.key())
+            });
+            if let Some(link) = link.flatten() {
+                let Carrier::H2(request) = link.carrier else { return Err(fails()) };
+                self.keep_alone();
+                self.solo = Some(Box::new(Solo::sharing(*request)));
+                self.restart_timeout();
+                return Ok(());
+            }
+            if !waiting.announce() {
+                return Err(fails());
+            }
+            if let Waited::Expired = self.within(|cx| waiting.poll(cx)).await {
+                return Err(self.not_in_time(connect));
+            }
+        }
+    }
+}
