@@ -3,7 +3,7 @@
 
 use testkit::{Peer, Service, sleep};
 use tls::Client;
-use wire::h2::{Kind, PREFACE, flag, push_frame};
+use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, flag, push_frame};
 
 use crate::h2::block;
 use crate::secure::{Secure, early_client, early_server};
@@ -380,6 +380,70 @@ fn early_data_goes_on_as_early_data() {
         early.finish().await;
         early.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         sleep(500).await;
+        world.forget_log();
+    });
+}
+
+/// Two streams of one client come in its early data: both are served before the handshake is over, and both servers are told.
+/// What comes a second time is not served.
+#[test]
+fn two_streams_come_early() {
+    terminating("alpn h2", "").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let client = early_client(&["h2"]);
+        let mut bytes = PREFACE.to_vec();
+        push_frame(&mut bytes, Kind::Settings, 0, 0, &[]);
+        let mut first = Secure::connect(SECURE, &client, 10_000).await.unwrap();
+        first.send(&bytes).await;
+        first.receive(9).await;
+        sleep(100).await;
+        first.receive(9).await;
+        first.peer.close();
+        for (stream, path) in [(1, "/one"), (3, "/two")] {
+            let flags = flag::END_HEADERS | flag::END_STREAM;
+            push_frame(&mut bytes, Kind::Headers, flags, stream, &block("GET", path, &[]));
+        }
+        let bytes = String::from_utf8(bytes).unwrap();
+        let (mut early, said) = Secure::connect_early(SECURE, &client, &bytes).await;
+        let mut asked = Vec::new();
+        for _ in 0..2 {
+            let mut peer = s1.accept().await;
+            let head = peer.receive_head().await.unwrap();
+            assert!(head.contains("early-data: 1\r\n"), "{head}");
+            asked.push((head.split(' ').nth(1).unwrap().to_owned(), peer));
+        }
+        asked.sort_by(|one, two| one.0.cmp(&two.0));
+        assert_eq!([&*asked[0].0, &*asked[1].0], ["/one", "/two"]);
+        let mut again = Peer::connect(SECURE).await;
+        again.send(&said).await;
+        sleep(300).await;
+        again.close();
+        s1.is_left_alone();
+        for (_, peer) in asked.iter_mut().rev() {
+            peer.send(OK).await;
+        }
+        early.finish().await;
+        let mut answered = Vec::new();
+        while answered.len() < 2 {
+            let header = FrameHeader::parse(&early.receive(HEADER_LENGTH).await).unwrap();
+            early.receive(header.length).await;
+            if header.kind == Kind::Headers {
+                assert!(header.has(flag::END_STREAM));
+                answered.push(header.stream);
+            }
+        }
+        answered.sort_unstable();
+        assert_eq!(answered, [1, 3]);
+        // A later stream is one as any other.
+        let mut later = Vec::new();
+        push_frame(&mut later, Kind::Headers, flag::END_HEADERS | flag::END_STREAM, 5, &block("GET", "/three", &[]));
+        early.send(&later).await;
+        let mut heads = Vec::new();
+        for (_, peer) in &mut asked {
+            heads.push(testkit::within(std::time::Duration::from_secs(1), peer.try_receive_head()).await);
+        }
+        let head = heads.into_iter().flatten().flatten().next().expect("the request on one of the links");
+        assert!(head.starts_with("GET /three ") && !head.contains("early-data"), "{head}");
         world.forget_log();
     });
 }

@@ -33,6 +33,7 @@ mod early_streams;
 mod ejections;
 mod fcgi;
 mod filters;
+mod forms;
 mod generations;
 mod glitches;
 mod grpc;

@@ -105,6 +105,8 @@ pub fn frame(part: Part, stream: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
 #[derive(Default)]
 pub struct Message {
     pub head: String,
+    /// Heads that came before that one.
+    pub interims: Vec<String>,
     pub payload: Vec<u8>,
     pub trailers: String,
     pub end: Option<Part>,
@@ -120,6 +122,8 @@ pub struct End {
     all_credit: i64,
     /// Bytes of payload of a new stream.
     window: i64,
+    /// Bytes of payload in a frame, at most.
+    pub piece: i64,
     /// Gives credit for what it receives.
     pub gives: bool,
     /// How often it was asked whether it is there.
@@ -141,6 +145,7 @@ impl End {
             credit,
             all_credit,
             window: all_credit,
+            piece: 1000,
             gives: true,
             pings: 0,
             settled: false,
@@ -244,7 +249,8 @@ impl End {
                 let message = self.messages.entry(stream).or_default();
                 assert!(message.end.is_none(), "a head after the end of stream {stream}");
                 if text.contains("HTTP/1.1") {
-                    message.head = text
+                    let before = std::mem::replace(&mut message.head, text);
+                    message.interims.extend(Some(before).filter(|before| !before.is_empty()));
                 } else {
                     message.trailers = text
                 }
@@ -270,7 +276,7 @@ impl End {
     pub async fn stream(&mut self, stream: u32, payload: &[u8]) {
         let mut rest = payload;
         while !rest.is_empty() {
-            let credit = self.credit[&stream].min(self.all_credit).clamp(0, 1000) as usize;
+            let credit = self.credit[&stream].min(self.all_credit).clamp(0, self.piece) as usize;
             let most = rest.len().min(credit);
             if most == 0 {
                 assert!(self.step().await, "the end of the connection");

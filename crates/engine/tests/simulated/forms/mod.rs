@@ -1,0 +1,142 @@
+//! Every form that a message can have crosses the four combinations of versions: a row of `rows.rs` is a form, and what each side
+//! gets of it is what was sent, unless the row says otherwise. Tunnels are in `upgrades.rs`, malformed messages in `recording`.
+
+mod rows;
+mod sides;
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use testkit::{Service, sleep, text};
+
+use self::rows::{Body, Row, Way};
+use self::sides::{Client, Seen};
+use crate::world::*;
+
+/// Who speaks HTTP/2: the client, the server.
+type Pair = (bool, bool);
+
+const PAIRS: [Pair; 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// What differs from what is expected, over all rows.
+type Faults = Rc<RefCell<Vec<String>>>;
+
+/// The payload of a message of that length.
+fn payload(length: usize) -> Vec<u8> {
+    text(length, length as u64)
+}
+
+#[test]
+fn messages_cross_from_version_to_version() {
+    play(rows::FORMS, 0..4);
+}
+
+#[test]
+fn bodies_of_every_length_cross_from_version_to_version() {
+    play(&rows::lengths(), 0..2);
+}
+
+fn play(rows: &[Row], seeds: Range<u64>) {
+    let faults = Faults::default();
+    for &row in rows {
+        for pair in PAIRS.into_iter().filter(|pair| row.plays(*pair)) {
+            cross(row, pair, (seeds.clone(), &faults));
+        }
+    }
+    let mut faults = faults.take();
+    faults.dedup();
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Sends the messages of a row across, and another request behind them on the same connection, where that can be.
+fn cross(row: Row, pair: Pair, (seeds, faults): (Range<u64>, &Faults)) {
+    let server = if pair.1 { "server s1 10.0.1.1:80 proto h2" } else { "server s1 10.0.1.1:80" };
+    listen(&format!("http-reuse always\n {server}")).workers(&[1]).shuffled().seeds(seeds).run(|world| {
+        let faults = Rc::clone(faults);
+        async move {
+            let asked = Rc::new(RefCell::new(Vec::new()));
+            let recorded = Rc::clone(&asked);
+            Service::at(S1).serve(&world.scope, move |peer, _| sides::serve(pair.1, peer, row, Rc::clone(&recorded)));
+            let mut client = Client::connect(pair.0).await;
+            let answers = client.exchange(&row).await;
+            sleep(50).await;
+            let note = |fault: Option<String>| {
+                faults.borrow_mut().extend(fault.map(|fault| format!("{} {}: {fault}", row.name, named(pair))));
+            };
+            note(compare(("the server", pair.1), &expected_request(&row, pair), asked.borrow().first()));
+            note(interims(&row, &answers));
+            if row.body.is_whole() {
+                note(compare(("the client", pair.0), &expected_answer(&row, pair), answers.last()));
+            }
+            if client.goes_on() {
+                let after = client.after().await;
+                note((after != "after").then(|| format!("the next request is answered {after:?}")));
+            }
+            world.forget_log();
+        }
+    });
+}
+
+fn named((client, server): Pair) -> String {
+    let version = |is_new| if is_new { "h2" } else { "h1" };
+    format!("{} -> {}", version(client), version(server))
+}
+
+fn expected_request(row: &Row, pair: Pair) -> Seen {
+    let written = rows::find(row.at_server, pair);
+    let (head, framing) = sides::bare(written.unwrap_or(row.ask));
+    let framing = if framing.is_empty() { row.body.framing() } else { framing };
+    expected((head, framing), row.body)
+}
+
+fn expected_answer(row: &Row, pair: Pair) -> Seen {
+    let written = rows::find(row.at_client, pair);
+    let (head, framing) = sides::bare(written.unwrap_or(row.answer));
+    let framing = match row.back {
+        _ if !framing.is_empty() => framing,
+        Body::Close(_) if pair != (false, false) => "stream".to_owned(),
+        back => back.framing(),
+    };
+    expected((head, framing), row.back)
+}
+
+fn expected((head, framing): (String, String), body: Body) -> Seen {
+    let trailers = body.trailers().to_owned();
+    Seen { interims: Vec::new(), head, framing, payload: payload(body.length()), trailers, whole: body.is_whole() }
+}
+
+/// The first difference between what a side should get and what it got. Of a message that was cut off, a part may be lost.
+fn compare((side, has_streams): (&str, bool), expected: &Seen, found: Option<&Seen>) -> Option<String> {
+    let Some(found) = found else { return Some(format!("{side} got nothing")) };
+    // A page of the proxy's own is known by its first line.
+    if !expected.head.contains('\n') {
+        return (!found.head.starts_with(&expected.head)).then(|| format!("{side} got {:?}", found.head));
+    }
+    if found.head != expected.head {
+        return Some(format!("{side} got {:?} instead of {:?}", found.head, expected.head));
+    }
+    // A head may end the stream where nothing follows it.
+    let is_empty =
+        has_streams && expected.framing == "stream" && expected.payload.is_empty() && expected.trailers.is_empty();
+    if is_empty && found.framing == "none" && found.whole {
+        return None;
+    }
+    let framed = (&found.framing, found.whole, &found.trailers);
+    let wanted = (&expected.framing, expected.whole, &expected.trailers);
+    if framed != wanted {
+        return Some(format!("{side} got {framed:?} instead of {wanted:?}"));
+    }
+    let is_same =
+        if expected.whole { found.payload == expected.payload } else { expected.payload.starts_with(&found.payload) };
+    (!is_same)
+        .then(|| format!("{side} got {} other bytes than the {} sent", found.payload.len(), expected.payload.len()))
+}
+
+/// The heads that came before the answer's.
+fn interims(row: &Row, answers: &[Seen]) -> Option<String> {
+    let waits: &[&str] = if row.way == Way::Continue { &["HTTP/1.1 100 Continue\r\n"] } else { &[] };
+    let wanted: Vec<String> = waits.iter().chain(row.interims).map(|head| sides::bare(head).0).collect();
+    let found = answers.last().map(|answer| answer.interims.clone()).unwrap_or_default();
+    (found != wanted).then(|| format!("the client got {found:?} first instead of {wanted:?}"))
+}
