@@ -146,6 +146,9 @@ impl<'h> RequestReader<'h> {
             known if is_of_connection(known) => return false,
             Name::Te if !value.eq_ignore_ascii_case(b"trailers") => return false,
             Name::Expect => self.head.expect_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            // A piece of nothing says nothing, and at the end would leave a space, which no value may end with (RFC 9113,
+            // section 8.2.1).
+            Name::Other if name == b"cookie" && value.is_empty() => return true,
             Name::Other if name == b"cookie" => {
                 if !self.cookies.is_empty() {
                     self.cookies.extend_from_slice(b"; ");
@@ -356,6 +359,11 @@ mod tests {
                 with(&"cookie: a\n".repeat(40)),
                 true,
                 &format!("http://a.b/x|GET /x HTTP/1.1|host: a.b|cookie: {}a||", "a; ".repeat(39)),
+            ),
+            (
+                with("cookie: \ncookie: a\ncookie: \ncookie: b\ncookie: "),
+                true,
+                "http://a.b/x|GET /x HTTP/1.1|host: a.b|cookie: a; b||",
             ),
             (with("x: \t1 "), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b|x: 1||"),
         ];
