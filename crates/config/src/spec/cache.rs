@@ -43,6 +43,8 @@ pub struct CacheSpec {
     pub stale_if_error: u32,
     /// `ranges`. Weir's own.
     pub ranges: bool,
+    /// `rfc9111`. Weir's own.
+    pub standard: bool,
     /// `tag-header`: a field's name. Weir's own.
     pub tag_header: Option<String>,
 }

@@ -54,6 +54,12 @@ impl Ending<'static> {
         Self { outcome, status: 200, text: None, manner, denied: false, failed: false, challenged: false }
     }
 
+    /// No cache answers a client that wants nothing else (RFC 9111, section 5.2.1.7).
+    pub fn unsatisfied() -> Self {
+        let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Prompt);
+        Self { outcome, status: 504, text: None, manner, denied: false, failed: false, challenged: false }
+    }
+
     /// The client is forgotten (`silent-drop`).
     pub fn silent(hops: Option<u8>) -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Silent(hops));

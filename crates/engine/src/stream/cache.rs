@@ -5,9 +5,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::moment::Moment;
 use conn::service::Service;
-use live::cache::{Cache, Codings, Found, Lead, Lifetime, Object, Role, Signature, Varies};
+use live::cache::{Cache, Codings, Found, Lead, Object, Role, Signature, Update, Varies};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
 use wire::date::parse_http_date;
@@ -15,6 +14,7 @@ use wire::http::{Framing, Head, Method, Version};
 
 use crate::session::Session;
 use crate::stream::filter;
+use crate::stream::freshness::{self, Asked, has_directive, lifetime, lifetime_by_standard, staleness};
 use crate::stream::hints;
 use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
@@ -56,30 +56,10 @@ pub enum Help {
     Hints,
     /// Another request asks a server for the same.
     Waits,
+    /// Nothing, and the client wants no response of a server.
+    Unsatisfied,
     /// Nothing.
     None,
-}
-
-/// Whether the list of a field names a directive, with or without a value.
-fn has_directive(head: &Head, field: &[u8], wanted: &[u8]) -> bool {
-    head.all(field).flat_map(directives).any(|(name, _)| name.eq_ignore_ascii_case(wanted))
-}
-
-/// Directives and their values, unquoted (RFC 9111, section 5.2): commas between quotes divide nothing.
-fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-    let mut quoted = false;
-    let divides = move |byte: &u8| {
-        quoted ^= *byte == b'"';
-        *byte == b',' && !quoted
-    };
-    value.split(divides).map(<[u8]>::trim_ascii).map(|one| match one.iter().position(|byte| *byte == b'=') {
-        Some(at) => {
-            let value = &one[at + 1..];
-            let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-            (&one[..at], Some(bare))
-        }
-        None => (one, None),
-    })
 }
 
 /// Methods whose success changes what is asked for (RFC 9111, section 4.4).
@@ -168,16 +148,30 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     let signature = if cache.plan().varies { Signature::of(request) } else { Some(Signature::default()) };
     let may_store = method == Method::Get && plain && !has_directive(request, b"cache-control", b"no-store");
     let key = key(session, request);
-    let wants_fresh = has_directive(request, b"cache-control", b"no-cache")
-        || has_directive(request, b"cache-control", b"max-age")
-        || has_directive(request, b"pragma", b"no-cache");
+    let asked = if cache.plan().standard {
+        freshness::asked(request)
+    } else {
+        let wants_fresh = has_directive(request, b"cache-control", b"no-cache")
+            || has_directive(request, b"cache-control", b"max-age")
+            || has_directive(request, b"pragma", b"no-cache");
+        Asked { wants_fresh, ..Asked::default() }
+    };
     let mut found = Found::Nothing;
-    let may_answer = matches!(method, Method::Get | Method::Head) && plain && !wants_fresh;
+    let may_answer = matches!(method, Method::Get | Method::Head) && plain && !asked.wants_fresh;
     if may_answer {
         count(session, state, |counters| &counters.cache_lookups);
         if let Some(signature) = &signature {
-            found = cache.look_up(&key, signature, rt::now());
+            found = match cache.plan().standard {
+                true => cache.look_up_for(&key, signature, rt::now(), &asked.wants),
+                false => cache.look_up(&key, signature, rt::now()),
+            };
         }
+    }
+    if asked.only_if_cached {
+        found = match found {
+            Found::Hit(object) | Found::Stale(object) => Found::Hit(object),
+            Found::Hints(_) | Found::Nothing => return Help::Unsatisfied,
+        };
     }
     let falls_back = (may_answer && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
     let mut cache_use =
@@ -293,10 +287,19 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     if is_unsafe(method) {
         if (200..400).contains(&head.status()) {
             cache.remove(&cache_use.key);
+            if cache.plan().standard {
+                others_changed(&cache_use.key, head).iter().for_each(|key| {
+                    cache.remove(key);
+                });
+            }
         }
         return;
     }
-    if method != Method::Get || !cache_use.may_store || state.wants_head_alone() || head.status() != 200 {
+    if cache.plan().standard && updates(method, head.status()) {
+        return freshen(cache, cache_use, head);
+    }
+    let stores = freshness::may_be_stored(cache.plan().standard, head.status());
+    if method != Method::Get || !cache_use.may_store || state.wants_head_alone() || !stores {
         return;
     }
     let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };
@@ -315,10 +318,63 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     }
 }
 
+/// Keys of what else an unsafe request has changed (RFC 9111, section 4.4): what Location and Content-Location name, on the same
+/// host.
+fn others_changed(key: &[u8], head: &Head) -> Vec<Box<[u8]>> {
+    let Some(end) = key.iter().position(|byte| *byte == b' ') else { return Vec::new() };
+    let origin = &key[..end];
+    let named = [&b"location"[..], b"content-location"].into_iter().flat_map(|field| head.all(field));
+    let targets = named.filter_map(|value| {
+        let value = value.split(|byte| *byte == b'#').next().unwrap_or_default();
+        let rest = match value.get(..origin.len()) {
+            Some(start) if start.eq_ignore_ascii_case(origin) => &value[origin.len()..],
+            _ => value,
+        };
+        match rest {
+            [] => Some(&b"/"[..]),
+            [b'/', b'/', ..] => None,
+            [b'/', ..] => Some(rest),
+            _ => None,
+        }
+    });
+    targets.map(|target| [origin, b" ", target].concat().into()).collect()
+}
+
+/// Whether a response says how a stored one has become, without being one to store.
+fn updates(method: Method, status: u16) -> bool {
+    matches!((method, status), (Method::Get | Method::Head, 304) | (Method::Head, 200))
+}
+
+/// A response of the server says that what is stored is the same, or not (RFC 9111, sections 4.3.4 and 4.3.5).
+fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head) {
+    let Some(signature) = &cache_use.signature else { return };
+    cache.freshen(&cache_use.key, signature, |object| {
+        let is_whole = match head.framing {
+            Framing::Length(length) if head.status() != 304 => length == object.length,
+            _ => true,
+        };
+        let says_which = head.contains(b"etag") || head.contains(b"last-modified");
+        if !is_whole || says_which && head.status() != 304 && !freshness::is_same(&object.head, head) {
+            return Update::Remove;
+        }
+        if !freshness::is_same(&object.head, head) {
+            return Update::Keep;
+        }
+        let kept = freshness::updated(&object.head, head);
+        let times = (rt::now(), rt::wall().seconds);
+        let Some(life) = lifetime_by_standard(cache.plan().age, &kept, times) else { return Update::Remove };
+        let mut fresh = object.with_head(kept, life);
+        (fresh.never_stale, fresh.stale_if_error) = staleness(&fresh.head);
+        Update::Replace(fresh)
+    });
+}
+
 /// What is stored of a response, and the length of its body; `None`: it must not be.
 fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, Option<u64>)> {
     let plan = cache.plan();
-    let life = lifetime(plan.age, head, (rt::now(), rt::wall().seconds))?;
+    let times = (rt::now(), rt::wall().seconds);
+    let life =
+        if plan.standard { lifetime_by_standard(plan.age, head, times) } else { lifetime(plan.age, head, times) }?;
     let varies = Varies::of(head);
     let mut variant = (Varies::default(), Signature::default());
     if head.contains(b"vary") {
@@ -340,6 +396,11 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
     kept.trailers = None;
     for field in [&b"age"[..], b"connection", b"upgrade", b"trailer"] {
         kept.remove_all(field);
+    }
+    if plan.standard {
+        freshness::kept_back(head).iter().for_each(|field| {
+            kept.remove_all(field);
+        });
     }
     let mut object = Object::new(kept, life);
     (object.never_stale, object.stale_if_error) = staleness(head);
@@ -364,121 +425,29 @@ fn tags(head: &Head, field: &[u8]) -> Box<[Box<[u8]>]> {
     all.filter(|tag| !tag.is_empty()).take(TAGS).map(Into::into).collect()
 }
 
-/// How long a response may be used (RFC 9111, section 4.2.1): `None`: it must not be stored.
-fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
-    let forbids = |name: &[u8]| has_directive(head, b"cache-control", name);
-    if [&b"no-store"[..], b"private", b"no-cache"].into_iter().any(forbids)
-        || has_directive(head, b"pragma", b"no-cache")
-    {
-        return None;
-    }
-    let value = |wanted: &[u8]| {
-        let mut all = head.all(b"cache-control").flat_map(directives);
-        all.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| seconds(value.unwrap_or_default()))
-    };
-    let said = value(b"s-maxage").or_else(|| value(b"max-age"));
-    let left = match (said, head.first(b"expires")) {
-        (Some(said), _) => said?,
-        (None, Some(expires)) => {
-            let left = parse_http_date(expires)?.saturating_sub(wall);
-            u64::try_from(left).unwrap_or(0)
-        }
-        (None, None) if head.contains(b"etag") || head.contains(b"last-modified") => u64::from(most),
-        (None, None) => return None,
-    };
-    let left = left.min(u64::from(most));
-    let age = match head.first(b"age") {
-        Some(age) => seconds(age)?,
-        None => 0,
-    };
-    let left = left.checked_sub(age).filter(|left| *left > 0)?;
-    let age = u32::try_from(age).unwrap_or(u32::MAX);
-    Some(Lifetime { stored: now, age, left: Duration::from_secs(left) })
-}
-
-/// Whether a response must not be used once it is over (RFC 9111, sections 4.2.4 and 5.2.2.10), and how long it permits that
-/// where its server fails (RFC 5861, section 4).
-fn staleness(head: &Head) -> (bool, Option<Duration>) {
-    let says = |name: &[u8]| has_directive(head, b"cache-control", name);
-    let never = [&b"must-revalidate"[..], b"proxy-revalidate", b"s-maxage"].into_iter().any(says);
-    let mut said = head.all(b"cache-control").flat_map(directives);
-    let own = said.find(|(name, _)| name.eq_ignore_ascii_case(b"stale-if-error"));
-    (never, own.map(|(_, value)| Duration::from_secs(value.and_then(seconds).unwrap_or(0))))
-}
-
-/// A number of seconds; more than fits is a long time.
-pub(super) fn seconds(text: &[u8]) -> Option<u64> {
-    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
-    is_number.then(|| text.iter().fold(0, add))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    type Row<'r, T> = (&'r [(&'r str, &'r str)], T);
-
-    fn response(fields: &[(&str, &str)]) -> Head {
-        let mut head = Head::new();
-        fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
-        head
-    }
-
-    /// What HAProxy 3.5 was seen to store with `max-age 100`, and for how long.
     #[test]
-    fn responses_say_how_long_they_live() {
-        let rows: &[Row<'_, Option<u64>>] = &[
-            (&[], None),
-            (&[("etag", "\"e\"")], Some(100)),
-            (&[("last-modified", "foo")], Some(100)),
-            (&[("cache-control", "max-age=5")], Some(5)),
-            (&[("cache-control", "Max-Age=5")], Some(5)),
-            (&[("cache-control", "max-age=\"5\"")], Some(5)),
-            (&[("cache-control", "max-age=500")], Some(100)),
-            (&[("cache-control", "max-age=99999999999999999999999")], Some(100)),
-            (&[("cache-control", "max-age=abc")], None),
-            (&[("cache-control", "max-age=-1")], None),
-            (&[("cache-control", "max-age=0")], None),
-            (&[("cache-control", "s-maxage=5, max-age=7")], Some(5)),
-            (&[("cache-control", "max-age=7"), ("cache-control", "s-maxage=0")], None),
-            (&[("cache-control", "public")], None),
-            (&[("cache-control", "no-store, max-age=5")], None),
-            (&[("cache-control", "max-age=5"), ("cache-control", "no-store")], None),
-            (&[("cache-control", "private=\"x\", max-age=5")], None),
-            (&[("cache-control", "no-cache=\"set-cookie\", max-age=5")], None),
-            (&[("cache-control", "must-revalidate, max-age=5")], Some(5)),
-            (&[("cache-control", "x=\"a, private\", max-age=5")], Some(5)),
-            (&[("pragma", "no-cache"), ("cache-control", "max-age=5")], None),
-            (&[("age", "2"), ("cache-control", "max-age=5")], Some(3)),
-            (&[("age", "5"), ("cache-control", "max-age=5")], None),
-            (&[("age", "x"), ("cache-control", "max-age=5")], None),
-            (&[("expires", "0"), ("etag", "\"e\"")], None),
-            (&[("expires", "Tue, 24 Nov 2001 18:00:00 GMT"), ("etag", "\"e\"")], None),
-            (&[("expires", "Tue, 24 Nov 2201 18:00:00 GMT")], Some(100)),
-        ];
-        for (fields, expected) in rows {
-            let found = lifetime(100, &response(fields), (Moment::ZERO, 1_795_543_000)).map(|life| life.left.as_secs());
-            assert_eq!(found, *expected, "{fields:?}");
-        }
-    }
-
-    #[test]
-    fn responses_say_whether_they_may_be_used_once_they_are_over() {
-        let rows: &[(&str, (bool, Option<u64>))] = &[
-            ("max-age=5", (false, None)),
-            ("max-age=5, must-revalidate", (true, None)),
-            ("proxy-revalidate", (true, None)),
-            ("s-maxage=5", (true, None)),
-            ("max-age=5, stale-if-error=60", (false, Some(60))),
-            ("Stale-If-Error=\"60\", Must-Revalidate", (true, Some(60))),
-            ("stale-if-error", (false, Some(0))),
-            ("stale-if-error=x", (false, Some(0))),
-            ("x=\"a, must-revalidate\"", (false, None)),
+    fn what_an_unsafe_request_names_is_forgotten_on_the_same_host_alone() {
+        let rows: &[(&str, &[&str])] = &[
+            ("/b?c=d", &["http://a /b?c=d"]),
+            ("http://a/b#f", &["http://a /b"]),
+            ("HTTP://A", &["http://a /"]),
+            ("http://b/c", &[]),
+            ("http://a:81/c", &[]),
+            ("http://a.b/c", &[]),
+            ("https://a/c", &[]),
+            ("//b/c", &[]),
+            ("c", &[]),
         ];
         for (value, expected) in rows {
-            let (never, own) = staleness(&response(&[("cache-control", value)]));
-            assert_eq!((never, own.map(|own| own.as_secs())), *expected, "{value}");
+            let mut head = Head::new();
+            head.append(b"location", value.as_bytes());
+            let found = others_changed(b"http://a /x", &head);
+            let found: Vec<_> = found.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+            assert_eq!(found, *expected, "{value}");
         }
     }
 }

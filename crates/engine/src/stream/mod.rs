@@ -22,6 +22,7 @@ pub mod exchange;
 pub mod fcgi;
 pub mod filter;
 pub mod forwarded;
+mod freshness;
 pub(crate) mod handshake;
 pub mod header_validation;
 pub mod hedging;

@@ -10,7 +10,7 @@ use live::cache::Object;
 use wire::date::parse_http_date;
 use wire::http::{Framing, Head, Method};
 
-use crate::stream::cache::seconds;
+use crate::stream::freshness::seconds;
 
 /// Answers a request by a stored response.
 pub(super) struct Stored {
@@ -79,6 +79,10 @@ impl Stored {
     /// Whether the client has this response already (RFC 9110, section 13.2.2).
     fn is_known(&self, request: &Head) -> bool {
         let own = &self.object.head;
+        // Conditions are for what would be a success without them (RFC 9110, section 13.2.1).
+        if own.status() >= 300 {
+            return false;
+        }
         if request.contains(b"if-none-match") {
             let etag = own.first(b"etag").map(opaque);
             let mut listed = request.all(b"if-none-match").flat_map(entity_tags);

@@ -12,17 +12,17 @@ const RULES: &str = "http-request cache-use c\n http-response cache-store c\n \
                      http-response set-header x-hit %[res.cache_hit],%[res.cache_name]\n";
 
 /// A proxy with a cache of a megabyte.
-fn cached(more: &str, cache: &str) -> Worlds {
+pub(crate) fn cached(more: &str, cache: &str) -> Worlds {
     listen(&format!("{RULES} {more}\n server s1 10.0.1.1:80\ncache c\n total-max-size 1\n {cache}"))
 }
 
 /// A request that ends its connection.
-fn request(line: &str, fields: &str) -> String {
+pub(crate) fn request(line: &str, fields: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\n")
 }
 
 /// Asks, and has the server answer: it has to be asked.
-async fn missed(s1: &mut Service, asked: &str, answered: &str) -> String {
+pub(crate) async fn missed(s1: &mut Service, asked: &str, answered: &str) -> String {
     let mut client = Peer::connect(WEIR).await;
     client.send(asked).await;
     let mut server = s1.accept().await;
@@ -35,7 +35,7 @@ async fn missed(s1: &mut Service, asked: &str, answered: &str) -> String {
 }
 
 /// Asks, and gets an answer without any server.
-async fn hit(asked: &str) -> String {
+pub(crate) async fn hit(asked: &str) -> String {
     let mut client = Peer::connect(WEIR).await;
     client.send(asked).await;
     String::from_utf8(client.receive_rest().await).unwrap()

@@ -1,6 +1,6 @@
 //! A stored response and its place in a cache. Must never change once it is found.
 
-use super::{Lifetime, Signature, Varies};
+use super::{Lifetime, Signature, Varies, Wants};
 use base::moment::Moment;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Object {
     /// Its status line and fields, without those of one connection and without Age.
     pub head: Head,
     /// Its body, in pieces.
-    pub body: Vec<Box<[u8]>>,
+    pub body: Arc<Vec<Box<[u8]>>>,
     /// Bytes of the body.
     pub length: u64,
     /// It came in chunks, and goes on in chunks.
@@ -39,7 +39,7 @@ impl Object {
         let variant = (Varies::default(), Signature::default());
         Self {
             head,
-            body: Vec::new(),
+            body: Arc::default(),
             length: 0,
             chunked,
             life,
@@ -70,6 +70,32 @@ impl Object {
     /// The same where its server fails; what the response says itself is no more than that time.
     pub fn is_within_error(&self, now: Moment, stale: Duration) -> bool {
         stale > Duration::ZERO && self.is_within(now, self.stale_if_error.map_or(stale, |own| own.min(stale)))
+    }
+
+    /// Whether it is what a request wants (RFC 9111, section 5.2.1).
+    pub fn satisfies(&self, wants: &Wants, now: Moment) -> bool {
+        if wants.max_age.is_some_and(|most| self.age(now) > most.as_secs()) {
+            return false;
+        }
+        let used = now.saturating_since(self.life.stored);
+        match used < self.life.left {
+            true => self.life.left - used >= wants.min_fresh,
+            false => wants.min_fresh.is_zero() && self.is_within(now, wants.max_stale),
+        }
+    }
+
+    /// The same body behind another head.
+    #[must_use]
+    pub fn with_head(&self, head: Head, life: Lifetime) -> Self {
+        Self {
+            head,
+            body: Arc::clone(&self.body),
+            life,
+            variant: self.variant,
+            hints: self.hints.clone(),
+            tags: self.tags.clone(),
+            ..*self
+        }
     }
 
     /// Bytes of its head, its tags and its hints.

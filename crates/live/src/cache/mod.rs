@@ -67,6 +67,8 @@ pub struct CachePlan {
     pub stale_if_error: Duration,
     /// `ranges`.
     pub ranges: bool,
+    /// `rfc9111`: what it says is done, beyond what HAProxy does.
+    pub standard: bool,
     /// `tag-header`: the field that names the tags of a response, in lower case.
     pub tag_field: Option<Box<[u8]>>,
 }
@@ -91,6 +93,27 @@ impl Caches {
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Cache>> {
         self.0.iter()
     }
+}
+
+/// What a request wants of a stored response (RFC 9111, section 5.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wants {
+    /// It is no older.
+    pub max_age: Option<Duration>,
+    /// It is used for at least so long from now on.
+    pub min_fresh: Duration,
+    /// It may have been over for so long.
+    pub max_stale: Duration,
+}
+
+/// What becomes of a stored response that its server was asked about.
+pub enum Update {
+    /// Nothing.
+    Keep,
+    /// It is this one from now on, with the same body.
+    Replace(Object),
+    /// It is gone.
+    Remove,
 }
 
 /// What a cache has for a request.
@@ -175,10 +198,33 @@ impl Cache {
         let mut shard = self.shard(key);
         let turn = self.next_turn();
         let keeps_hints = self.plan.hints != EarlyHints::Off;
-        let (found, freed) =
-            shard.look_up(key, request, (now, turn, self.plan.stale), keeps_hints, self.plan.stale_if_error);
+        let (found, freed) = shard.look_up(
+            key,
+            request,
+            (now, turn, self.plan.stale),
+            (keeps_hints, self.plan.standard),
+            self.plan.stale_if_error,
+        );
         self.give_back(freed);
         found
+    }
+
+    /// The same for a request that says more about what it wants.
+    pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &Wants) -> Found {
+        match self.look_up(key, request, now) {
+            Found::Hit(object) | Found::Stale(object) if !object.satisfies(wants, now) => Found::Nothing,
+            Found::Nothing | Found::Hints(_) if !wants.max_stale.is_zero() => {
+                let found = self.shard(key).find_over(key, request, |object| object.satisfies(wants, now));
+                found.map_or(Found::Nothing, Found::Hit)
+            }
+            found => found,
+        }
+    }
+
+    /// Changes the stored response to such a request as `update` says.
+    pub fn freshen(&self, key: &[u8], request: &Signature, update: impl FnOnce(&Object) -> Update) {
+        let freed = self.shard(key).freshen(key, request, update);
+        self.give_back(freed);
     }
 
     /// A response that is over, for a request whose server has failed.
@@ -200,7 +246,9 @@ impl Cache {
             return None;
         }
         let needed = blocks(head.saturating_add(length.unwrap_or(0)));
-        if !self.shard(key).claim(key, request, self.plan.variants) {
+        let (claimed, freed) = self.shard(key).claim(key, request, self.plan.variants, object.life.stored);
+        self.give_back(freed);
+        if !claimed {
             return None;
         }
         let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length);

@@ -1,7 +1,7 @@
 //! Entries of a cache whose keys have similar hashes, by key and by their last use. Must never be asked without its lock, and
 //! never count the blocks of the whole cache.
 
-use super::{Entry, Found, Listed, Object, Signature};
+use super::{Entry, Found, Listed, Object, Signature, Update, blocks};
 use base::moment::Moment;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Shard {
         key: &[u8],
         request: &Signature,
         (now, turn, stale): (Moment, u64, Duration),
-        keeps_hints: bool,
+        (keeps_hints, keeps_over): (bool, bool),
         stale_if_error: Duration,
     ) -> (Found, (u32, u32)) {
         let mut gone = (0, 0);
@@ -63,8 +63,9 @@ impl Shard {
         }
         let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
         let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
-        // What is too old and has no hints is of no use.
-        let old = |entry: &Entry| is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
+        // What is too old and has no hints is of no use, unless its server may say that it is still the same.
+        let old =
+            |entry: &Entry| !keeps_over && is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
         let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
         turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
         (found, gone)
@@ -85,13 +86,63 @@ impl Shard {
         entries.iter().find(answers).map(|entry| Arc::clone(&entry.object))
     }
 
-    /// Notes that a response to a request is being stored. False: one is already, or there are enough variants.
-    pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32) -> bool {
-        let full = |entries: &Vec<Entry>| {
-            entries.iter().filter(|entry| !entry.hints_alone && entry.object.variant.0.any()).count()
-                >= variants as usize
+    /// Notes that a response to a request is being stored. False: one is already, or there are enough variants. Those that are
+    /// over make way, and their blocks are told.
+    pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32, now: Moment) -> (bool, (u32, u32)) {
+        let mut gone = (0, 0);
+        let own: Vec<(u64, bool)> = self.entries.get(key).map_or_else(Vec::new, |entries| {
+            let varies = entries.iter().filter(|entry| !entry.hints_alone && entry.object.variant.0.any());
+            varies.map(|entry| (entry.turn, entry.object.is_over(now))).collect()
+        });
+        let mut count = own.len();
+        if count >= variants as usize {
+            for (turn, _) in own.iter().filter(|(_, over)| *over) {
+                add(&mut gone, self.take(*turn));
+                count -= 1;
+            }
+        }
+        (count < variants as usize && self.claims.insert((key.into(), *request)), gone)
+    }
+
+    /// A response to such a request that is over and chosen.
+    pub(super) fn find_over(
+        &self,
+        key: &[u8],
+        request: &Signature,
+        chooses: impl Fn(&Object) -> bool,
+    ) -> Option<Arc<Object>> {
+        let is = |entry: &&Entry| {
+            let (varies, own) = entry.object.variant;
+            !entry.hints_alone && own.answers(varies, request) && chooses(&entry.object)
         };
-        !self.entries.get(key).is_some_and(full) && self.claims.insert((key.into(), *request))
+        self.entries.get(key)?.iter().find(is).map(|entry| Arc::clone(&entry.object))
+    }
+
+    /// Changes the response to such a request, or removes it; the blocks that were freed.
+    pub(super) fn freshen(
+        &mut self,
+        key: &[u8],
+        request: &Signature,
+        update: impl FnOnce(&Object) -> Update,
+    ) -> (u32, u32) {
+        let is = |entry: &&mut Entry| {
+            let (varies, own) = entry.object.variant;
+            !entry.hints_alone && own.answers(varies, request)
+        };
+        let Some(entry) = self.entries.get_mut(key).and_then(|entries| entries.iter_mut().find(is)) else {
+            return (0, 0);
+        };
+        match update(&entry.object) {
+            Update::Keep => return (0, 0),
+            Update::Replace(object) if blocks(object.head_bytes() + object.length) <= entry.blocks => {
+                entry.object = Arc::new(object);
+                return (0, 0);
+            }
+            // It has grown, or is gone.
+            Update::Replace(_) | Update::Remove => {}
+        }
+        let turn = entry.turn;
+        self.take(turn)
     }
 
     /// It is stored, or will not be.

@@ -78,7 +78,7 @@ impl Storing {
             self.piece.extend_from_slice(part);
             data = rest;
             if self.piece.len() == self.piece.capacity() {
-                object.body.push(std::mem::take(&mut self.piece).into());
+                Arc::make_mut(&mut object.body).push(std::mem::take(&mut self.piece).into());
             }
         }
         true
@@ -91,7 +91,7 @@ impl Storing {
             return;
         }
         if !self.piece.is_empty() {
-            object.body.push(std::mem::take(&mut self.piece).into());
+            Arc::make_mut(&mut object.body).push(std::mem::take(&mut self.piece).into());
         }
         let blocks = std::mem::take(&mut self.blocks);
         let turn = self.cache.next_turn();

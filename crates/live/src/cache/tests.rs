@@ -16,6 +16,7 @@ fn plan(blocks: u32) -> CachePlan {
         stale: Duration::ZERO,
         stale_if_error: Duration::ZERO,
         ranges: false,
+        standard: false,
         tag_field: None,
     }
 }

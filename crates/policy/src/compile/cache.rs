@@ -24,6 +24,7 @@ pub(super) fn plan(written: &CacheSpec) -> CachePlan {
         stale: Duration::from_secs(u64::from(written.stale)),
         stale_if_error: Duration::from_secs(u64::from(written.stale_if_error)),
         ranges: written.ranges,
+        standard: written.standard,
         tag_field: written.tag_header.as_ref().map(|name| to_bytes(name).to_ascii_lowercase().into()),
         hint_blocks: u32::try_from(u64::from(blocks) * u64::from(written.ratio) / 100).unwrap_or(u32::MAX),
     }

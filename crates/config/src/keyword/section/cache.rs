@@ -25,6 +25,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("max-secondary-entries", "<number>", "Variants of one entry.", max_secondary_entries),
     supported("process-vary", "{ on | off }", "Whether Vary is honoured.", process_vary),
     supported("ranges", "{ on | off }", "Weir's own: whether ranges are answered.", ranges),
+    supported("rfc9111", "{ on | off }", "Weir's own: whether all of RFC 9111 counts, beyond HAProxy.", standard),
     supported(
         "stale-if-error",
         "<seconds>",
@@ -65,6 +66,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         stale: 0,
         stale_if_error: 0,
         ranges: false,
+        standard: false,
         tag_header: None,
     });
     true
@@ -204,6 +206,14 @@ fn ranges(context: &mut SectionContext<'_>, line: &Line) {
         "on" => change(context, line, |section| section.ranges = true),
         "off" => change(context, line, |section| section.ranges = false),
         _ => context.report.tight(line.span(1), "'ranges' expects \"on\" or \"off\".".to_owned()),
+    }
+}
+
+fn standard(context: &mut SectionContext<'_>, line: &Line) {
+    match line.text(1) {
+        "on" => change(context, line, |section| section.standard = true),
+        "off" => change(context, line, |section| section.standard = false),
+        _ => context.report.tight(line.span(1), "'rfc9111' expects \"on\" or \"off\".".to_owned()),
     }
 }
 

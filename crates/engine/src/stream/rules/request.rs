@@ -79,6 +79,7 @@ fn rules_of<'r>(
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
+        Stop::Cache(Help::Unsatisfied) => Some(Ruled::Ends(Ending::unsatisfied())),
         Stop::Cache(Help::Waits) => Some(Ruled::Waits(Pause::Shared, progress)),
         Stop::Cache(_) => Some(Ruled::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {

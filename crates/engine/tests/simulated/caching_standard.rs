@@ -1,0 +1,337 @@
+//! Caches with `rfc9111 on`: each rule of RFC 9111 that a shared cache has to keep is a row of requests, of what the server says to
+//! those that it is asked, and of what comes from the cache.
+
+use testkit::Service;
+
+use crate::caching::{cached, hit, missed, request};
+use crate::world::*;
+
+/// One step of a row.
+enum Step {
+    /// A request that the server answers: method, target, fields, the answer.
+    Asked(&'static str, &'static str, &'static str, &'static str),
+    /// A request that the cache answers: method, target, fields, what the answer contains.
+    Served(&'static str, &'static str, &'static str, &'static [&'static str]),
+    /// Seconds pass.
+    Pass(u64),
+}
+use Step::{Asked, Pass, Served};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello";
+const TWO: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nETag: \"f\"\r\nContent-Length: 3\r\n\r\ntwo";
+const HELLO: &[&str] = &["200 OK", "x-hit: 1,c", "hello"];
+const FIRST: Step = Asked("GET", "/a", "", OK);
+const AGAIN: Step = Asked("GET", "/a", "", TWO);
+
+fn run(rows: &'static [(&'static str, &'static [Step])]) {
+    for (name, steps) in rows {
+        // Shown where a row fails.
+        println!("{name}");
+        cached("", "max-age 100\n ranges on\n rfc9111 on\n process-vary on").run(|_| async move {
+            let mut s1 = Service::at(S1);
+            for step in *steps {
+                match step {
+                    Asked(method, target, fields, answer) => {
+                        missed(&mut s1, &request(&format!("{method} {target}"), fields), answer).await;
+                    }
+                    Served(method, target, fields, wanted) => {
+                        let got = hit(&request(&format!("{method} {target}"), fields)).await;
+                        for part in *wanted {
+                            assert!(got.contains(part), "{name}: '{part}' is not in {got}");
+                        }
+                    }
+                    Pass(seconds) => testkit::sleep(seconds * 1_000).await,
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn requests_say_what_will_do() {
+    const UNSATISFIED: &[&str] = &["504 Gateway Time-out"];
+    run(&[
+        ("it is not too old", &[FIRST, Pass(10), Served("GET", "/a", "Cache-Control: max-age=10\r\n", HELLO)]),
+        ("it is too old", &[FIRST, Pass(10), Asked("GET", "/a", "Cache-Control: max-age=9\r\n", TWO)]),
+        ("it lives long enough", &[FIRST, Pass(10), Served("GET", "/a", "Cache-Control: min-fresh=39\r\n", HELLO)]),
+        ("it lives too short", &[FIRST, Pass(10), Asked("GET", "/a", "Cache-Control: min-fresh=41\r\n", TWO)]),
+        ("it is over", &[FIRST, Pass(50), AGAIN]),
+        ("it may be over", &[FIRST, Pass(60), Served("GET", "/a", "Cache-Control: max-stale\r\n", HELLO)]),
+        ("it may be over for that", &[FIRST, Pass(60), Served("GET", "/a", "Cache-Control: max-stale=11\r\n", HELLO)]),
+        ("it is over for longer", &[FIRST, Pass(60), Asked("GET", "/a", "Cache-Control: max-stale=10\r\n", TWO)]),
+        (
+            "its server forbids that",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=5, must-revalidate\r\nContent-Length: 5\r\n\r\nhello",
+                ),
+                Pass(6),
+                Asked("GET", "/a", "Cache-Control: max-stale\r\n", TWO),
+            ],
+        ),
+        ("only a new one will do", &[FIRST, Asked("GET", "/a", "Cache-Control: no-cache\r\n", TWO)]),
+        ("the older field", &[FIRST, Asked("GET", "/a", "Pragma: no-cache\r\n", TWO)]),
+        ("the newer field", &[FIRST, Served("GET", "/a", "Pragma: no-cache\r\nCache-Control: max-age=5\r\n", HELLO)]),
+        ("no server is wanted", &[FIRST, Served("GET", "/a", "Cache-Control: only-if-cached\r\n", HELLO)]),
+        ("nothing is there", &[Served("GET", "/a", "Cache-Control: only-if-cached\r\n", UNSATISFIED)]),
+        (
+            "nothing will do",
+            &[FIRST, Pass(10), Served("GET", "/a", "Cache-Control: only-if-cached, max-age=5\r\n", UNSATISFIED)],
+        ),
+        ("it is not stored", &[Asked("GET", "/a", "Cache-Control: no-store\r\n", OK), AGAIN]),
+        ("who asks is known", &[FIRST, Asked("GET", "/a", "Authorization: Basic eA==\r\n", TWO)]),
+        ("who asked was known", &[Asked("GET", "/a", "Authorization: Basic eA==\r\n", OK), AGAIN]),
+    ]);
+}
+
+#[test]
+fn responses_say_who_may_have_them() {
+    run(&[
+        (
+            "an error that lives",
+            &[
+                Asked("GET", "/a", "", "HTTP/1.1 404 No\r\nCache-Control: max-age=5\r\nContent-Length: 2\r\n\r\nno"),
+                Served("GET", "/a", "", &["404 No", "x-hit: 1,c", "no"]),
+                Served("GET", "/a", "If-None-Match: *\r\n", &["404 No", "no"]),
+            ],
+        ),
+        (
+            "a redirect that lives",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 301 M\r\nLocation: /b\r\nCache-Control: max-age=5\r\nContent-Length: 0\r\n\r\n",
+                ),
+                Served("GET", "/a", "", &["301 M", "location: /b", "x-hit: 1,c"]),
+            ],
+        ),
+        (
+            "an error that says nothing",
+            &[Asked("GET", "/a", "", "HTTP/1.1 404 No\r\nETag: \"e\"\r\nContent-Length: 2\r\n\r\nno"), FIRST],
+        ),
+        (
+            "a failure",
+            &[
+                Asked("GET", "/a", "", "HTTP/1.1 500 No\r\nCache-Control: max-age=5\r\nContent-Length: 2\r\n\r\nno"),
+                FIRST,
+            ],
+        ),
+        (
+            "a part",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "Range: bytes=0-1\r\n",
+                    "HTTP/1.1 206 Part\r\nCache-Control: max-age=5\r\nContent-Range: bytes 0-1/5\r\nContent-Length: 2\r\n\r\nhe",
+                ),
+                FIRST,
+                Served(
+                    "GET",
+                    "/a",
+                    "Range: bytes=1-2\r\n",
+                    &["206 Partial", "content-range: bytes 1-2/5", "\r\n\r\nel"],
+                ),
+            ],
+        ),
+        (
+            "no heuristics",
+            &[Asked("GET", "/a", "", "HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello"), AGAIN],
+        ),
+        (
+            "fields of one client",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=50, private=\"x-a\", no-cache=\"x-b\"\r\nX-A: 1\r\nX-B: 1\r\nX-C: 1\r\nContent-Length: \
+                 5\r\n\r\nhello",
+                ),
+                Served("GET", "/a", "", &["no-cache=\"x-b\"\r\nx-c: 1\r\ncontent-length: 5\r\nage: 0", "hello"]),
+            ],
+        ),
+        (
+            "it depends on anything",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nVary: *\r\nCache-Control: max-age=5\r\nContent-Length: 2\r\n\r\nno",
+                ),
+                FIRST,
+            ],
+        ),
+        (
+            "it depends on what is no part of the key",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nVary: X-A\r\nCache-Control: max-age=5\r\nContent-Length: 2\r\n\r\nno",
+                ),
+                FIRST,
+            ],
+        ),
+        ("a range of the same", &[FIRST, Served("GET", "/a", "Range: bytes=0-0\r\nIf-Range: \"e\"\r\n", &["206 P"])]),
+        ("a range of another", &[FIRST, Served("GET", "/a", "Range: bytes=0-0\r\nIf-Range: \"f\"\r\n", HELLO)]),
+        (
+            "the tag comes before the date",
+            &[
+                FIRST,
+                Served(
+                    "GET",
+                    "/a",
+                    "If-None-Match: \"f\"\r\nIf-Modified-Since: Tue, 24 Nov 2099 18:00:00 GMT\r\n",
+                    HELLO,
+                ),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_has_changed_is_forgotten_or_updated() {
+    const SAME: &str =
+        "HTTP/1.1 304 Same\r\nETag: \"e\"\r\nCache-Control: max-age=50\r\nX-New: 1\r\nSet-Cookie: a=b\r\n\r\n";
+    const BRIEF: Step = Asked(
+        "GET",
+        "/a",
+        "",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=5\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello",
+    );
+    const DONE: &str = "HTTP/1.1 204 Done\r\nLocation: http://a/a\r\n\r\n";
+    run(&[
+        ("a change elsewhere", &[FIRST, Asked("POST", "/b", "Content-Length: 0\r\n", DONE), AGAIN]),
+        (
+            "a change of a part",
+            &[
+                FIRST,
+                Asked(
+                    "PUT",
+                    "/b",
+                    "Content-Length: 0\r\n",
+                    "HTTP/1.1 201 Done\r\nContent-Location: /a\r\nContent-Length: 0\r\n\r\n",
+                ),
+                AGAIN,
+            ],
+        ),
+        (
+            "a change that failed",
+            &[
+                FIRST,
+                Asked(
+                    "POST",
+                    "/b",
+                    "Content-Length: 0\r\n",
+                    "HTTP/1.1 500 No\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n",
+                ),
+                Served("GET", "/a", "", HELLO),
+            ],
+        ),
+        (
+            "a change of another host",
+            &[
+                FIRST,
+                Asked("POST", "/b", "Content-Length: 0\r\n", "HTTP/1.1 204 Done\r\nLocation: http://b/a\r\n\r\n"),
+                Served("GET", "/a", "", HELLO),
+            ],
+        ),
+        (
+            "it is the same",
+            &[
+                BRIEF,
+                Pass(6),
+                Asked("GET", "/a", "If-None-Match: \"e\"\r\n", SAME),
+                Served("GET", "/a", "", &["max-age=50\r\nx-new: 1\r\nage: 0", "hello"]),
+            ],
+        ),
+        (
+            "another one is the same",
+            &[
+                BRIEF,
+                Pass(6),
+                Asked(
+                    "GET",
+                    "/a",
+                    "If-None-Match: \"f\"\r\n",
+                    "HTTP/1.1 304 Same\r\nETag: \"f\"\r\nCache-Control: max-age=50\r\n\r\n",
+                ),
+                AGAIN,
+            ],
+        ),
+        (
+            "its head is the same",
+            &[
+                BRIEF,
+                Pass(6),
+                Asked(
+                    "HEAD",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\n",
+                ),
+                Served("GET", "/a", "", HELLO),
+            ],
+        ),
+        (
+            "its head is another",
+            &[
+                FIRST,
+                Asked(
+                    "HEAD",
+                    "/a",
+                    "Cache-Control: no-cache\r\n",
+                    "HTTP/1.1 200 OK\r\nETag: \"f\"\r\nContent-Length: 5\r\n\r\n",
+                ),
+                AGAIN,
+            ],
+        ),
+        (
+            "its length is another",
+            &[
+                FIRST,
+                Asked(
+                    "HEAD",
+                    "/a",
+                    "Cache-Control: no-cache\r\n",
+                    "HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 6\r\n\r\n",
+                ),
+                AGAIN,
+            ],
+        ),
+    ]);
+}
+
+/// What no key names must not reach others.
+#[test]
+fn nobody_changes_what_others_get() {
+    run(&[
+        (
+            "a method by a field",
+            &[Asked("GET", "/a", "X-HTTP-Method-Override: HEAD\r\nCache-Control: no-store\r\n", OK), AGAIN],
+        ),
+        ("another method", &[Asked("OPTIONS", "/a", "", OK), AGAIN]),
+        (
+            "a HEAD stores nothing",
+            &[
+                Asked("HEAD", "/a", "", "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nContent-Length: 5\r\n\r\n"),
+                AGAIN,
+            ],
+        ),
+        ("another query", &[Asked("GET", "/a?b", "", OK), AGAIN]),
+        ("a target with another host", &[Served("GET", "http://b/a", "", &["400 Bad request"]), AGAIN]),
+        (
+            "two ways to end",
+            &[Served("GET", "/a", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", &["400 Bad request"]), FIRST],
+        ),
+        ("two hosts", &[Served("GET", "/a", "Host: b\r\n", &["400 Bad request"]), FIRST]),
+    ]);
+}
