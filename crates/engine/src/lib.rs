@@ -7,6 +7,7 @@ mod adoption;
 pub mod captures;
 pub mod certificates;
 pub mod check;
+pub mod disk_cache;
 mod ending;
 mod export;
 pub mod frontends;

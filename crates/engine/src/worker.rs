@@ -61,6 +61,8 @@ pub struct Process {
     pub live: Arc<Live>,
     /// Threads for what takes time.
     pub helpers: rt::Helpers,
+    /// The files of caches.
+    pub disks: crate::disk_cache::Disks,
     /// Where log lines go.
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
@@ -149,6 +151,7 @@ impl Process {
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = program.counters(workers);
+        let program_caches = program.caches.len();
         let anonymous_key = program.global.anonymous_key;
         tracing::begin(program, &live, &log_targets);
         let frontends = Frontends::new(program.proxies.len());
@@ -165,6 +168,7 @@ impl Process {
             past: Mutex::default(),
             adopting: AtomicUsize::new(0),
             counters,
+            disks: crate::disk_cache::Disks::new(program_caches),
             live,
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,

@@ -3,6 +3,7 @@
 mod acme;
 mod arguments;
 mod background;
+mod cache_files;
 mod demo;
 mod detected;
 mod diff;

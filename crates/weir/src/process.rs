@@ -2,6 +2,7 @@
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
 use crate::arguments::{Farewell, Settings, WorkerSeat};
+use crate::cache_files;
 use crate::in_place::Renewal;
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared};
@@ -111,6 +112,7 @@ fn launch(
         start,
     } = prepared;
     let folder = acme::prepare(&mut program, &rights, messages)?;
+    let cache_files = cache_files::open(&program, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     if is_daemon {
@@ -161,6 +163,7 @@ fn launch(
         companion: None,
         ends_gently: false,
         acme_folder: folder,
+        cache_files,
     };
     serve::serve(service, messages)
 }

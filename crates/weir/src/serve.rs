@@ -24,6 +24,7 @@ use lua::Scripts;
 use policy::program::Program;
 use rt::process::StarterWaits;
 use rt::{Folder, WorkerId};
+use std::fs::File;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -80,6 +81,8 @@ pub struct Service {
     pub ends_gently: bool,
     /// Where certificates are kept that are obtained.
     pub acme_folder: Option<Arc<Folder>>,
+    /// Files of caches, by cache.
+    pub cache_files: Vec<(usize, File)>,
 }
 
 /// Serves until a signal ends it.
@@ -104,6 +107,9 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     shared.generation().know_text(files);
     service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
     control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
+    for (cache, file) in service.cache_files {
+        shared.disks.set(cache, Box::new(file));
+    }
     if let Some(folder) = service.acme_folder {
         shared.upkeep.acme.keep_in(folder);
     }

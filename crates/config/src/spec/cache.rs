@@ -45,6 +45,8 @@ pub struct CacheSpec {
     pub ranges: bool,
     /// `rfc9111`. Weir's own.
     pub standard: bool,
+    /// `disk`: a file, and its megabytes. Weir's own.
+    pub disk: Option<(String, u32)>,
     /// `tag-header`: a field's name. Weir's own.
     pub tag_header: Option<String>,
 }

@@ -2,11 +2,13 @@
 //! store (`cache-store`), and the answer that is made of a stored one. Must never hold a response.
 
 use std::cell::Cell;
+use std::future::Future as _;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use conn::service::Service;
-use live::cache::{Cache, Codings, Found, Lead, Object, Role, Signature, Update, Varies};
+use live::cache::{Cache, Codings, Found, Lead, Object, Place, Role, Signature, Update, Varies, Wants};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
 use wire::date::parse_http_date;
@@ -20,9 +22,13 @@ use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
 use crate::stream::stored::Stored;
 use crate::stream_state::StreamState;
+use crate::worker::SharedStreamState;
 
 /// How long one request may take that fetches a response in the place of an old one, before another one goes.
 const REFRESH: Duration = Duration::from_secs(60);
+
+/// How long a request waits for a file.
+const READ: Duration = Duration::from_secs(1);
 
 /// How the cache is named in place of a server.
 const SHOWN: &str = "<CACHE>";
@@ -43,6 +49,8 @@ pub struct CacheUse {
     lead: Cell<Option<Lead>>,
     /// The cache whose next response for the same it waits for.
     awaits: Option<usize>,
+    /// The cache in whose file a response lies, and where.
+    lies: Option<(usize, Place)>,
     /// The cache whose old response may answer it where its server fails.
     falls_back: Option<usize>,
 }
@@ -56,6 +64,8 @@ pub enum Help {
     Hints,
     /// Another request asks a server for the same.
     Waits,
+    /// It has to be read from a file.
+    Reads,
     /// Nothing, and the client wants no response of a server.
     Unsatisfied,
     /// Nothing.
@@ -174,11 +184,66 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         };
     }
     let falls_back = (may_answer && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
-    let mut cache_use =
-        CacheUse { key, signature, may_store, hit: None, hints: None, lead: Cell::default(), awaits: None, falls_back };
-    let help = settle(session, state, cache, (&mut cache_use, index, hints), found, true);
+    let mut cache_use = CacheUse {
+        key,
+        signature,
+        may_store,
+        hit: None,
+        hints: None,
+        lead: Cell::default(),
+        awaits: None,
+        lies: None,
+        falls_back,
+    };
+    let lies = matches!(found, Found::Nothing | Found::Hints(_)).then(|| lies(session, cache, (&cache_use, index)));
+    let help = match lies.flatten().filter(|_| may_answer && asked.wants == Wants::default()) {
+        Some(place) => {
+            cache_use.lies = Some((index, place));
+            Help::Reads
+        }
+        None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
+    };
     state.cache = Some(Box::new(cache_use));
     help
+}
+
+/// Where the response to a request lies in the file of a cache.
+fn lies(session: &Session, cache: &Cache, (cache_use, index): (&CacheUse, usize)) -> Option<Place> {
+    if !cache.has_disk() || !session.worker.process.disks.get(index)?.is_ready() {
+        return None;
+    }
+    cache.place(&cache_use.key, cache_use.signature.as_ref()?, rt::now())
+}
+
+/// Reads the response that lies in a file, for a second at most. Whether it answers.
+pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStreamState) -> Help {
+    let lying = state.borrow_mut().cache.as_mut().and_then(|own| Some((own.lies.take()?, own.key.clone())));
+    let Some(((index, place), key)) = lying else { return Help::None };
+    let process = &session.worker.process;
+    let (Some(cache), Some(disk)) = (process.live.caches.get(index), process.disks.get(index)) else {
+        return Help::None;
+    };
+    timer.arm(Some(rt::now() + READ));
+    let mut reading = std::pin::pin!(disk.read(cache, key, place));
+    let read = std::future::poll_fn(|cx| match reading.as_mut().poll(cx) {
+        Poll::Ready(object) => Poll::Ready(object),
+        Poll::Pending => timer.poll_expired(cx).map(|()| {
+            disk.note_hang();
+            None
+        }),
+    });
+    let object = read.await;
+    timer.arm(None);
+    let state = &mut *state.borrow_mut();
+    state.timings.request = Some(rt::now());
+    disk.write(cache, rt::now());
+    let Some(object) = object else { return Help::None };
+    count(session, state, |counters| &counters.cache_hits);
+    state.cache_hit = Some(index);
+    if let Some(cache_use) = &mut state.cache {
+        cache_use.hit = Some((index, object));
+    }
+    Help::Answers
 }
 
 /// What is found means for a request. `first`: it has not waited yet.
@@ -316,6 +381,9 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     if let Some(storing) = cache.begin(&cache_use.key, &signature, object, length) {
         filter::keep(filters, index, storing.led_by(lead));
     }
+    if let Some(disk) = session.worker.process.disks.get(index) {
+        disk.write(cache, rt::now());
+    }
 }
 
 /// Keys of what else an unsafe request has changed (RFC 9111, section 4.4): what Location and Content-Location name, on the same
@@ -349,10 +417,9 @@ fn updates(method: Method, status: u16) -> bool {
 fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head) {
     let Some(signature) = &cache_use.signature else { return };
     cache.freshen(&cache_use.key, signature, |object| {
-        let is_whole = match head.framing {
-            Framing::Length(length) if head.status() != 304 => length == object.length,
-            _ => true,
-        };
+        // A response to HEAD tells the length of what it is the head of.
+        let told = head.first(b"content-length").and_then(freshness::seconds).filter(|_| head.status() != 304);
+        let is_whole = told.is_none_or(|length| length == object.length);
         let says_which = head.contains(b"etag") || head.contains(b"last-modified");
         if !is_whole || says_which && head.status() != 304 && !freshness::is_same(&object.head, head) {
             return Update::Remove;

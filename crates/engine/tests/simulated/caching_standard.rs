@@ -328,10 +328,6 @@ fn nobody_changes_what_others_get() {
         ),
         ("another query", &[Asked("GET", "/a?b", "", OK), AGAIN]),
         ("a target with another host", &[Served("GET", "http://b/a", "", &["400 Bad request"]), AGAIN]),
-        (
-            "two ways to end",
-            &[Served("GET", "/a", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", &["400 Bad request"]), FIRST],
-        ),
         ("two hosts", &[Served("GET", "/a", "Host: b\r\n", &["400 Bad request"]), FIRST]),
     ]);
 }

@@ -20,6 +20,7 @@ mod attaching;
 mod bodies;
 mod budgets;
 mod caching;
+mod caching_disk;
 mod caching_standard;
 mod chaos;
 mod check_pool;

@@ -3,6 +3,7 @@
 //! are found. Must never hold more than its size says, never compare a key by its hash alone, never judge a message, and never
 //! read a clock.
 
+mod disk;
 mod entry;
 mod flights;
 mod shard;
@@ -11,6 +12,7 @@ mod storing;
 mod tests;
 mod vary;
 
+pub use disk::{Leaving, Place};
 pub use entry::{Entry, Listed, Object};
 pub use flights::{Lead, Role};
 pub use storing::Storing;
@@ -69,6 +71,10 @@ pub struct CachePlan {
     pub ranges: bool,
     /// `rfc9111`: what it says is done, beyond what HAProxy does.
     pub standard: bool,
+    /// The path of that file.
+    pub disk_path: Option<Box<str>>,
+    /// `disk`: bytes of the file for what leaves the memory; 0: there is none.
+    pub disk: u64,
     /// `tag-header`: the field that names the tags of a response, in lower case.
     pub tag_field: Option<Box<[u8]>>,
 }
@@ -141,6 +147,8 @@ pub struct Cache {
     used: AtomicU32,
     /// Of these, blocks of entries that hold hints alone.
     hints: AtomicU32,
+    /// Its file.
+    disk: Option<disk::Disk>,
     /// Counts uses: the entry with the smallest number was not used for the longest time.
     turn: AtomicU64,
 }
@@ -155,7 +163,8 @@ impl Cache {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
         let (used, hints, turn) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
-        Self { plan, key, shards, flights, used, hints, turn }
+        let disk = (plan.disk > 0).then(|| disk::Disk::new(plan.disk));
+        Self { plan, key, shards, flights, used, hints, disk, turn }
     }
 
     /// What it is made of.
@@ -272,12 +281,13 @@ impl Cache {
     pub fn remove(&self, key: &[u8]) -> bool {
         let freed = self.shard(key).remove(key);
         self.give_back(freed);
-        freed != (0, 0)
+        let lay_there = self.disk.as_ref().is_some_and(|disk| disk.remove(key));
+        freed != (0, 0) || lay_there
     }
 
     /// Forgets every entry that a caller chooses by its tags; how many there were.
     pub fn purge(&self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> usize {
-        let mut count = 0;
+        let mut count = self.disk.as_ref().map_or(0, |disk| disk.purge(&chooses));
         for at in 0..self.shards.len() {
             let (freed, removed) = self.lock(at).purge(&chooses);
             self.give_back(freed);
@@ -339,7 +349,29 @@ impl Cache {
     }
 
     fn drop_entry(&self, shard: usize, turn: u64) {
+        self.leave(shard, turn);
         let freed = self.lock(shard).take(turn);
+        self.give_back(freed);
+    }
+
+    /// An entry that makes room for others goes to the file, if there is one.
+    fn leave(&self, shard: usize, turn: u64) {
+        let Some(disk) = &self.disk else { return };
+        let found = self.lock(shard).response(turn);
+        if let Some((key, object)) = found {
+            disk.leave(&key, &object);
+        }
+    }
+
+    /// Takes a response that lay in the file into the memory, where there is room.
+    fn admit(&self, key: &[u8], object: &Arc<Object>) {
+        let needed = blocks(object.head_bytes() + object.length);
+        if object.head_bytes() + object.length > self.plan.largest || !self.reserve(needed) {
+            return;
+        }
+        let turn = self.next_turn();
+        let entry = Entry { object: Arc::clone(object), blocks: needed, turn, hints_alone: false };
+        let freed = self.shard(key).insert(key, entry);
         self.give_back(freed);
     }
 
@@ -350,6 +382,7 @@ impl Cache {
             Some(bytes) if bytes > 0 => blocks(bytes),
             _ => return self.drop_entry(shard, turn),
         };
+        self.leave(shard, turn);
         for _ in 0..MOST_REMOVED {
             if self.hints.load(Relaxed).saturating_add(needed) <= self.plan.hint_blocks {
                 break;

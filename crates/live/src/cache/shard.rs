@@ -213,6 +213,13 @@ impl Shard {
         order.iter().take(passed_over).find_map(idle)
     }
 
+    /// The response that was used last in that turn, with its key.
+    pub(super) fn response(&self, turn: u64) -> Option<(Arc<[u8]>, Arc<Object>)> {
+        let key = self.order.get(&turn)?;
+        let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == turn && !entry.hints_alone)?;
+        Some((Arc::clone(key), Arc::clone(&entry.object)))
+    }
+
     /// Bytes of an entry's hints.
     pub(super) fn hint_bytes(&mut self, turn: u64) -> Option<u64> {
         self.find(turn).map(|entry| entry.object.hint_bytes())

@@ -98,6 +98,10 @@ impl Storing {
         let entry = Entry { object: Arc::new(object), blocks, turn, hints_alone: false };
         let freed = self.cache.shard(&self.key).insert(&self.key, entry);
         self.cache.give_back(freed);
+        // What lies in the file is older.
+        if let Some(disk) = &self.cache.disk {
+            disk.remove(&self.key);
+        }
     }
 }
 

@@ -17,6 +17,8 @@ fn plan(blocks: u32) -> CachePlan {
         stale_if_error: Duration::ZERO,
         ranges: false,
         standard: false,
+        disk: 0,
+        disk_path: None,
         tag_field: None,
     }
 }
@@ -163,4 +165,137 @@ fn hints_outlive_responses_within_their_share() {
         Found::Nothing => "nothing",
     };
     assert_eq!(["a", "b", "c", "d", "e"].map(found), ["nothing", "hints", "hints", "response", "response"]);
+}
+
+/// A cache with a file of so many bytes, and what its file holds.
+fn with_disk(bytes: u64) -> (Arc<Cache>, Vec<u8>) {
+    let cache = cache(CachePlan { disk: bytes, ..plan(64) });
+    (cache, vec![0; usize::try_from(bytes).unwrap()])
+}
+
+/// Has everything written that has left the memory.
+fn write(cache: &Arc<Cache>, file: &mut [u8]) {
+    while let Some(leaving) = cache.take_leaving() {
+        for (number, key, object) in &leaving.list {
+            let Some((record, place)) = cache.record((*number, key), object, at(0)) else { continue };
+            let from = usize::try_from(place.offset).unwrap();
+            file[from..from + record.len()].copy_from_slice(&record);
+            cache.written(key, place);
+        }
+    }
+}
+
+fn read(cache: &Cache, file: &[u8], key: &str) -> Option<Arc<Object>> {
+    let place = cache.place(key.as_bytes(), &Signature::default(), at(1))?;
+    let from = usize::try_from(place.offset).unwrap();
+    cache.restore(key.as_bytes(), &place, &file[from..from + usize::try_from(place.length).unwrap()])
+}
+
+#[test]
+fn what_leaves_the_memory_lies_in_the_file() {
+    let (cache, mut file) = with_disk(100_000);
+    // Each takes about half of the memory.
+    for key in ["a", "b", "c", "d"] {
+        assert!(store(&cache, key, 25_000));
+        write(&cache, &mut file);
+    }
+    assert!(!hit(&cache, "a", 1) && hit(&cache, "d", 1));
+    assert_eq!(cache.on_disk(), 2);
+    let found = read(&cache, &file, "a").expect("it lies in the file");
+    assert_eq!((found.body.concat(), found.head.status()), (vec![b'x'; 25_000], 200));
+    assert!(hit(&cache, "a", 1), "it is in the memory again");
+    // What is over is not looked for.
+    assert!(cache.place(b"a", &Signature::default(), at(60)).is_none());
+    assert!(cache.place(b"e", &Signature::default(), at(1)).is_none());
+}
+
+#[test]
+fn the_file_is_a_ring() {
+    let (cache, mut file) = with_disk(60_000);
+    for number in 0..20 {
+        assert!(store(&cache, &format!("{number}"), 20_000 + number * 100));
+        write(&cache, &mut file);
+        // Whatever it says to have is whole.
+        for key in 0..=number {
+            let found = read(&cache, &file, &format!("{key}"));
+            assert!(found.is_none_or(|object| object.length == (20_000 + key * 100) as u64));
+        }
+        assert!(cache.on_disk() <= 3);
+    }
+    let (cache, mut file) = with_disk(10_000);
+    for key in ["a", "b", "c", "d"] {
+        assert!(store(&cache, key, 25_000));
+        write(&cache, &mut file);
+    }
+    assert_eq!(cache.on_disk(), 0, "it is larger than the file");
+}
+
+#[test]
+fn a_record_that_is_not_whole_is_forgotten() {
+    for damage in 0..4 {
+        let (cache, mut file) = with_disk(100_000);
+        for key in ["a", "b", "c"] {
+            assert!(store(&cache, key, 25_000));
+            write(&cache, &mut file);
+        }
+        match damage {
+            0 => file.fill(0),
+            1 => file[20_000] ^= 1,
+            2 => file[60] ^= 0x80,
+            // Nothing could be read.
+            _ => {
+                let place = cache.place(b"a", &Signature::default(), at(1)).unwrap();
+                assert!(cache.restore(b"a", &place, &[]).is_none());
+            }
+        }
+        assert!(read(&cache, &file, "a").is_none(), "{damage}");
+        assert_eq!(cache.on_disk(), 0);
+    }
+}
+
+#[test]
+fn what_is_removed_does_not_come_back_from_the_file() {
+    for how in 0..4 {
+        let (cache, mut file) = with_disk(100_000);
+        for key in ["a", "b", "c"] {
+            assert!(store(&cache, key, 25_000));
+        }
+        let remove = || match how % 2 {
+            0 => assert!(cache.remove(b"a")),
+            _ => assert!(cache.purge(|_| true) > 0),
+        };
+        if how < 2 {
+            // It is on its way there.
+            let leaving = cache.take_leaving().unwrap();
+            let (number, key, object) = &leaving.list[0];
+            let (_, place) = cache.record((*number, key), object, at(0)).unwrap();
+            remove();
+            cache.written(key, place);
+        } else {
+            write(&cache, &mut file);
+            remove();
+        }
+        assert_eq!(cache.on_disk(), 0, "{how}");
+        assert!(read(&cache, &file, "a").is_none());
+    }
+    // A newer one takes the place of an older one, too.
+    let (cache, mut file) = with_disk(100_000);
+    for key in ["a", "b", "c"] {
+        assert!(store(&cache, key, 25_000));
+        write(&cache, &mut file);
+    }
+    assert!(store(&cache, "a", 24_000));
+    assert!(cache.place(b"a", &Signature::default(), at(1)).is_none());
+}
+
+#[test]
+fn what_waits_for_the_file_is_bounded() {
+    let (cache, _) = with_disk(100_000);
+    for number in 0..2_000 {
+        assert!(store(&cache, &format!("{number}"), 25_000));
+    }
+    let leaving = cache.take_leaving().unwrap();
+    assert!(leaving.list.len() * 25_000 <= 16 << 20);
+    drop(leaving);
+    assert!(store(&cache, "a", 25_000) && cache.take_leaving().is_some(), "there is room again");
 }

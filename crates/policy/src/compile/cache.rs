@@ -25,6 +25,8 @@ pub(super) fn plan(written: &CacheSpec) -> CachePlan {
         stale_if_error: Duration::from_secs(u64::from(written.stale_if_error)),
         ranges: written.ranges,
         standard: written.standard,
+        disk: written.disk.as_ref().map_or(0, |(_, megabytes)| u64::from(*megabytes) << 20),
+        disk_path: written.disk.as_ref().map(|(path, _)| path.as_str().into()),
         tag_field: written.tag_header.as_ref().map(|name| to_bytes(name).to_ascii_lowercase().into()),
         hint_blocks: u32::try_from(u64::from(blocks) * u64::from(written.ratio) / 100).unwrap_or(u32::MAX),
     }

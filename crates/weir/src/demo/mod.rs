@@ -82,6 +82,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         companion,
         ends_gently: true,
         acme_folder: None,
+        cache_files: Vec::new(),
     };
     serve::serve(service, messages)
 }

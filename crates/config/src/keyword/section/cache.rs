@@ -11,9 +11,13 @@ use crate::units;
 /// Largest `total-max-size`, megabytes.
 const LARGEST: u32 = 4_095;
 
+/// Largest file of `disk`, megabytes.
+const LARGEST_FILE: u32 = 1 << 24;
+
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
     supported("coalesce", "<time>", "Weir's own: how long a request waits for another one of the same.", coalesce),
+    supported("disk", "<file> <megabytes>", "Weir's own: where entries go that leave the memory.", disk),
     supported(
         "early-hints",
         "{ on | off | only } [ratio <1..99>]",
@@ -67,6 +71,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         stale_if_error: 0,
         ranges: false,
         standard: false,
+        disk: None,
         tag_header: None,
     });
     true
@@ -214,6 +219,28 @@ fn standard(context: &mut SectionContext<'_>, line: &Line) {
         "on" => change(context, line, |section| section.standard = true),
         "off" => change(context, line, |section| section.standard = false),
         _ => context.report.tight(line.span(1), "'rfc9111' expects \"on\" or \"off\".".to_owned()),
+    }
+}
+
+fn disk(context: &mut SectionContext<'_>, line: &Line) {
+    let megabytes = line.text(2).parse::<u32>().ok().filter(|megabytes| (1..=LARGEST_FILE).contains(megabytes));
+    let path = line.text(1).to_owned();
+    match megabytes.filter(|_| !path.is_empty()) {
+        None => {
+            let message = format!("'disk' expects a file and a number of megabytes between 1 and {LARGEST_FILE}.");
+            context.report.tight(line.span(1), message);
+        }
+        Some(_) if context.report.too_many(line, 3, "disk") => {}
+        Some(_)
+            if context.content.caches.iter().any(|other| other.disk.as_ref().is_some_and(|(own, _)| *own == path)) =>
+        {
+            context.report.tight(line.span(1), format!("'{path}' is the file of a cache already."));
+        }
+        Some(megabytes) => {
+            if let Some(section) = context.content.caches.last_mut() {
+                section.disk = Some((path, megabytes));
+            }
+        }
     }
 }
 

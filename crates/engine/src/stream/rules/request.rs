@@ -33,6 +33,8 @@ enum Pause<'r> {
     Rule(&'r Wait),
     /// The other tasks.
     Turn,
+    /// What lies in the file of a cache.
+    Disk,
     /// The client to take what a cache has.
     Hints,
     /// The answer to another request for the same.
@@ -80,6 +82,7 @@ fn rules_of<'r>(
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
         Stop::Cache(Help::Unsatisfied) => Some(Ruled::Ends(Ending::unsatisfied())),
+        Stop::Cache(Help::Reads) => Some(Ruled::Waits(Pause::Disk, progress)),
         Stop::Cache(Help::Waits) => Some(Ruled::Waits(Pause::Shared, progress)),
         Stop::Cache(_) => Some(Ruled::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {
@@ -108,6 +111,12 @@ async fn obey<'r>(
                         state.borrow().last_rule.set(progress.last_of(rules));
                         return Err(Over::Ended(ending));
                     }
+                }
+            }
+            Pause::Disk => {
+                if cache::read(session, &mut client.timer, state).await == Help::Answers {
+                    state.borrow().last_rule.set(progress.last_of(rules));
+                    return Err(Over::Ended(Ending::cached()));
                 }
             }
             Pause::Shared => {

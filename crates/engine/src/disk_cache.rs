@@ -1,0 +1,226 @@
+//! The files of caches (`disk`): responses that leave the memory are written there, and read back for a request that finds nothing
+//! else. A thread for each file reads and writes; no worker ever waits for it. Must never make an error of what a disk does: a
+//! response that cannot be read is not there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use base::Moment;
+use live::cache::{Cache, Leaving, Place};
+
+/// Jobs that may wait for a file.
+const WAITING: usize = 64;
+
+/// What reads and writes.
+pub trait Store: Send + Sync {
+    /// Fills `room` from an offset on.
+    ///
+    /// # Errors
+    /// There are not so many bytes, or the system's.
+    fn read(&self, room: &mut [u8], offset: u64) -> std::io::Result<()>;
+    /// Writes all of `data` there.
+    ///
+    /// # Errors
+    /// The system's.
+    fn write(&self, data: &[u8], offset: u64) -> std::io::Result<()>;
+}
+
+impl Store for File {
+    fn read(&self, room: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.read_exact_at(room, offset)
+    }
+
+    fn write(&self, data: &[u8], offset: u64) -> std::io::Result<()> {
+        self.write_all_at(data, offset)
+    }
+}
+
+/// The files, by cache.
+pub struct Disks(Box<[OnceLock<Arc<Disk>>]>);
+
+/// A file.
+pub(crate) struct Disk {
+    store: Box<dyn Store>,
+    thread: rt::Helpers,
+    /// A job has taken too long, and has not ended yet: nothing is asked for meanwhile.
+    hangs: AtomicBool,
+}
+
+impl Disks {
+    /// Places for so many caches.
+    pub(crate) fn new(caches: usize) -> Self {
+        Self((0..caches).map(|_| OnceLock::new()).collect())
+    }
+
+    /// Gives a cache its file.
+    pub fn set(&self, cache: usize, store: Box<dyn Store>) {
+        if let Some(place) = self.0.get(cache) {
+            let _ = place.set(Arc::new(Disk {
+                store,
+                thread: rt::Helpers::new(1, WAITING),
+                hangs: AtomicBool::new(false),
+            }));
+        }
+    }
+
+    pub(crate) fn get(&self, cache: usize) -> Option<&Arc<Disk>> {
+        self.0.get(cache)?.get()
+    }
+}
+
+impl Disk {
+    /// Whether it may be asked.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.hangs.load(Relaxed)
+    }
+
+    /// It has taken too long.
+    pub(crate) fn note_hang(&self) {
+        self.hangs.store(true, Relaxed);
+    }
+
+    /// Writes what has left the memory of a cache. Where too much waits for the file, it is gone.
+    pub(crate) fn write(self: &Arc<Self>, cache: &Arc<Cache>, now: Moment) {
+        let Some(leaving) = cache.take_leaving() else { return };
+        let (disk, cache) = (Arc::clone(self), Arc::clone(cache));
+        if self.is_ready() {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+                let own = Arc::clone(&disk);
+                disk.thread.run(move || own.write_all(&cache, leaving, now)).await;
+            });
+        }
+    }
+
+    fn write_all(&self, cache: &Cache, leaving: Leaving, now: Moment) {
+        for (number, key, object) in &leaving.list {
+            let Some((record, place)) = cache.record((*number, key), object, now) else { continue };
+            if self.store.write(&record, place.offset).is_ok() {
+                cache.written(key, place);
+            }
+        }
+        self.hangs.store(false, Relaxed);
+    }
+
+    /// Reads a response. `None`: it is not there any more.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        cache: &Arc<Cache>,
+        key: Box<[u8]>,
+        place: Place,
+    ) -> Option<Arc<live::cache::Object>> {
+        let (disk, cache) = (Arc::clone(self), Arc::clone(cache));
+        let job = move || {
+            let mut record = vec![0; usize::try_from(place.length).ok()?];
+            let read = disk.store.read(&mut record, place.offset);
+            disk.hangs.store(false, Relaxed);
+            // What could not be read is no record either.
+            let record = if read.is_ok() { &record[..] } else { &[] };
+            cache.restore(&key, &place, record)
+        };
+        self.thread.run(job).await.flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Condvar, Mutex};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use config::spec::EarlyHints;
+    use live::cache::{CachePlan, Caches, Lifetime, Object, Signature};
+    use std::time::Duration;
+    use wire::http::Head;
+
+    use super::*;
+
+    /// A disk that does nothing until it is told.
+    struct Hung(Mutex<Receiver<()>>);
+
+    impl Store for Hung {
+        fn read(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            let _ = self.0.lock().unwrap().recv();
+            Err(io::ErrorKind::Other.into())
+        }
+
+        fn write(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[derive(Default)]
+    struct Bell(Mutex<bool>, Condvar);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            *self.0.lock().unwrap() = true;
+            self.1.notify_all();
+        }
+    }
+
+    fn cache() -> Arc<Cache> {
+        let plan = CachePlan {
+            name: "c".into(),
+            blocks: 64,
+            largest: 32 << 10,
+            age: 60,
+            varies: false,
+            variants: 1,
+            hints: EarlyHints::Off,
+            hint_blocks: 0,
+            coalesce: None,
+            stale: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            ranges: false,
+            standard: false,
+            disk_path: None,
+            disk: 1 << 20,
+            tag_field: None,
+        };
+        Arc::clone(Caches::new(&[plan], 7).get(0).unwrap())
+    }
+
+    fn store(cache: &Arc<Cache>, key: &[u8]) {
+        let mut head = Head::new();
+        head.set_status(200, b"OK");
+        let life = Lifetime { stored: Moment::ZERO, age: 0, left: Duration::from_secs(60) };
+        let mut storing = cache.begin(key, &Signature::default(), Object::new(head, life), None).unwrap();
+        assert!(storing.push(&[b'x'; 25_000]));
+        storing.finish();
+    }
+
+    #[test]
+    fn a_disk_that_hangs_is_left_alone_until_it_answers() {
+        let (go, waits): (Sender<()>, _) = channel();
+        let disks = Disks::new(1);
+        disks.set(0, Box::new(Hung(Mutex::new(waits))));
+        let (disk, cache) = (disks.get(0).unwrap(), cache());
+        for key in [b"a", b"b", b"c"] {
+            store(&cache, key);
+        }
+        let leaving = cache.take_leaving().unwrap();
+        disk.write_all(&cache, leaving, Moment::ZERO);
+        let place = cache.place(b"a", &Signature::default(), Moment::ZERO).expect("it was written");
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut reading = Box::pin(disk.read(&cache, b"a"[..].into(), place));
+        assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        // This is what a request does that has waited for too long.
+        disk.note_hang();
+        assert!(!disk.is_ready());
+        go.send(()).unwrap();
+        let mut rung = bell.0.lock().unwrap();
+        while !*rung {
+            rung = bell.1.wait(rung).unwrap();
+        }
+        drop(rung);
+        let Poll::Ready(found) = reading.as_mut().poll(&mut Context::from_waker(&waker)) else {
+            panic!("it has ended")
+        };
+        assert!(found.is_none() && disk.is_ready());
+        assert_eq!(cache.on_disk(), 0, "what could not be read is forgotten");
+    }
+}

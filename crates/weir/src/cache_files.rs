@@ -1,0 +1,39 @@
+//! The files of caches (`disk`), opened while the process has its rights. Each is made anew: what a former process has written into
+//! another one of that name stays its own. Must never read one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use policy::program::Program;
+
+use crate::messages::{Messages, Refused};
+
+/// Opens the file of each cache that has one.
+///
+/// # Errors
+/// One cannot be made; which has been said.
+pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, File)>, Refused> {
+    let mut files = Vec::new();
+    for (index, cache) in program.caches.iter().enumerate() {
+        let Some(path) = &cache.disk_path else { continue };
+        match make(path) {
+            Ok(file) => files.push((index, file)),
+            Err(error) => {
+                messages.alert(&format!("cache '{}': cannot make the file '{path}' : {error}", cache.name));
+                return Err(Refused);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn make(path: &str) -> io::Result<File> {
+    match std::fs::symlink_metadata(path) {
+        Ok(known) if !known.is_file() => return Err(ErrorKind::AlreadyExists.into()),
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
