@@ -96,8 +96,9 @@ fn what_has_left_the_memory_is_served_from_the_file() {
         for number in [0, 1, 2, 3, 4, 0, 3] {
             fetch(&mut s1, number, false).await;
         }
-        assert!(ask("purge cache c all").await.contains('5'));
-        for number in 0..5 {
+        // Some lie in both.
+        ask("purge cache c all").await;
+        for number in 0..3 {
             fetch(&mut s1, number, true).await;
         }
     });
@@ -111,17 +112,14 @@ fn a_disk_that_fails_is_a_miss() {
             world.shared().disks.set(0, Box::new(disk.clone()));
             disk.0.1.store(how, Relaxed);
             let mut s1 = Service::at(S1);
-            for number in 0..5 {
-                fetch(&mut s1, number, true).await;
-            }
             // The server is asked again, and all is well once the disk is.
-            for number in 0..3 {
+            for number in [0, 1, 2, 0, 1] {
                 fetch(&mut s1, number, true).await;
             }
             disk.0.1.store(SOUND, Relaxed);
             fetch(&mut s1, 5, true).await;
             fetch(&mut s1, 6, true).await;
-            fetch(&mut s1, 2, false).await;
+            fetch(&mut s1, 0, false).await;
         });
     }
 }
