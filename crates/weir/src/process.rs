@@ -2,7 +2,6 @@
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
 use crate::arguments::{Farewell, Settings, WorkerSeat};
-use crate::cache_files;
 use crate::in_place::Renewal;
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared};
@@ -15,9 +14,11 @@ use crate::rights::{self, Rights};
 use crate::serve::{self, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
 use crate::worker::Master;
-use crate::{acme, background, dump, files, host, libraries};
+use crate::{acme, background, cache_files, dump, files, host, libraries};
+use policy::program::Program;
 use rt::Folder;
 use rt::process::NullDevice;
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -111,8 +112,7 @@ fn launch(
         scripts,
         start,
     } = prepared;
-    let folder = acme::prepare(&mut program, &rights, messages)?;
-    let cache_files = cache_files::open(&program, messages)?;
+    let (folder, cache_files) = kept_files(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     if is_daemon {
@@ -166,6 +166,15 @@ fn launch(
         cache_files,
     };
     serve::serve(service, messages)
+}
+
+/// What is written after rights were given up, and is opened before: the folder of certificates, and the files of caches.
+fn kept_files(
+    program: &mut Program,
+    rights: &Rights,
+    messages: &mut Messages,
+) -> Result<(Option<Arc<Folder>>, Vec<(usize, File)>), Refused> {
+    Ok((acme::prepare(program, rights, messages)?, cache_files::open(program, messages)?))
 }
 
 /// Whether this process takes the place of others, and what they are told.

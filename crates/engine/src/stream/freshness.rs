@@ -205,7 +205,6 @@ pub(super) fn updated(stored: &Head, came: &Head) -> Head {
         b"set-cookie",
         b"te",
         b"trailer",
-        b"transfer-encoding",
         b"upgrade",
         b"vary",
     ];
