@@ -24,6 +24,7 @@ pub mod peering;
 pub mod probes;
 pub mod resolve;
 mod reversing;
+pub mod rule_costs;
 pub mod service;
 pub mod session;
 pub mod sockets;

@@ -35,6 +35,7 @@ use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
 use crate::outgoing::{Outgoing, idle_limits};
 use crate::resolve::{Resolving, Section};
+use crate::rule_costs::RuleCosts;
 use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::mail::Outbox;
@@ -368,6 +369,8 @@ pub struct Worker {
     pub(crate) copies: Cell<u32>,
     /// Counts what evaluations cost.
     pub meter: Meter,
+    /// What rules cost, while that is measured.
+    pub rule_costs: RuleCosts,
     /// What `show activity` tells of it.
     pub activity: WorkerActivity,
     /// The call of a task that read its processor time last ([`rt::calls`]), and what that was.
@@ -389,6 +392,8 @@ impl Worker {
         let counters = Arc::clone(&shared.counters.workers[id]);
         let first = WorkerGeneration::new(shared.generation(), None, &counters, |proxy| logger.is_wanted(proxy));
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
+        let rule_costs = RuleCosts::default();
+        rule_costs.measure(first.program.global.measure_rules);
         Self {
             id,
             process: shared,
@@ -410,6 +415,7 @@ impl Worker {
             text: Cell::default(),
             copies: Cell::new(0),
             meter: Meter::default(),
+            rule_costs,
             activity: WorkerActivity::default(),
             processor_time: Cell::default(),
         }
@@ -448,6 +454,10 @@ impl Worker {
         let next = self.process.generation();
         if next.number() != self.generation().number() {
             let before = self.generation();
+            let measures = next.program.global.measure_rules;
+            if measures != before.program.global.measure_rules {
+                self.rule_costs.measure(measures);
+            }
             let next = WorkerGeneration::new(next, Some(&before), &self.counters, |proxy| self.logger.is_wanted(proxy));
             self.generations.put(next);
         }

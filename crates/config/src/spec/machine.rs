@@ -17,6 +17,8 @@ pub struct MachineSpec {
     pub prealloc_fd: bool,
     /// `profiling.tasks on`.
     pub measure_tasks: bool,
+    /// `profiling.rules on`.
+    pub measure_rules: bool,
     /// `busy-polling`.
     pub busy_polling: bool,
     /// `harden.reject-privileged-ports.tcp`.

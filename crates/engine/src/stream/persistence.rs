@@ -15,6 +15,7 @@ use wire::http::Head;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
+use crate::stream::rules::cost;
 use crate::stream::sticking;
 use crate::stream_state::StreamState;
 use crate::worker::{Process, SharedStreamState};
@@ -113,7 +114,7 @@ fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<P
         return None;
     }
     let proxy_state = view.session.worker.proxy_state(proxy.index);
-    view.lend(|context| backend.choice.named(context, order, |server| proxy_state.is_usable(server)))
+    cost::choose(&view, &backend.choice, order, |server| proxy_state.is_usable(server))
 }
 
 /// The server at that address.

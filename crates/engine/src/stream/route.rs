@@ -12,7 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{screen, screens};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
-use crate::stream::rules::request as request_rules;
+use crate::stream::rules::{cost, request as request_rules};
 use crate::stream::{conclude, content, filter, instrumentation, metrics, password_check, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -142,10 +142,12 @@ fn refuse_mode(session: &Session, state: SharedStreamState) {
 /// The proxy that the switching rules send a request to, or the one where no rule does.
 pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
     let frontend = session.proxy().frontend.as_ref()?;
-    if let Some(target) = frontend.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open()) {
+    if !session.worker.rule_costs.is_on()
+        && let Some(target) = frontend.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open())
+    {
         return Some(target);
     }
     let state = state.borrow();
     state.exhausted.set(false);
-    EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| frontend.switch(context))
+    cost::switch(&EvalContext::request(session, &state).behind(client.conn.behind()), frontend)
 }

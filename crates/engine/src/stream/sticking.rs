@@ -8,6 +8,7 @@ use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRul
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream::rules::cost;
 use crate::stream_state::StreamState;
 
 /// The server that the rules on requests recall, where nothing has bound the request yet. What they want to remember is
@@ -19,11 +20,12 @@ pub fn request(
     bound: Option<Bound>,
     stores: &mut Vec<StickStore>,
 ) -> Option<Bound> {
-    let rules = backend.choice.stick.iter().filter(|rule| !rule.on_response);
+    let rules = backend.choice.stick.iter().enumerate().filter(|(_, rule)| !rule.on_response);
+    let mut laps = cost::laps(view.session, &backend.choice.stick);
     view.lend(|context| {
         let mut found = bound;
-        for rule in rules {
-            each(view.session, context, rule, stores, |table, key| {
+        for (at, rule) in rules {
+            let taken = each(view.session, context, rule, stores, |table, key| {
                 if rule.matches
                     && found.is_none()
                     && let Some(recalled) = recall(context, table, key)
@@ -31,29 +33,31 @@ pub fn request(
                     found = server_of(view.session, (proxy, backend), (table, recalled), order);
                 }
             });
+            cost::lap(&mut laps, at, taken);
         }
         found
     })
 }
 
-/// Works out a rule's key, asks `look` about it, and notes it where the rule stores.
+/// Works out a rule's key, asks `look` about it, and notes it where the rule stores. Returns whether there is a key.
 fn each(
     session: &Session,
     context: &Context<'_>,
     rule: &StickRule,
     stores: &mut Vec<StickStore>,
     mut look: impl FnMut(&Table, &TableKey<'_>),
-) {
+) -> bool {
     // One criterion a table.
     if stores.iter().any(|store| store.table == rule.table) {
-        return;
+        return false;
     }
-    let Some(table) = session.worker.process.live.tables.get(rule.table) else { return };
-    let Some(key) = rule.key(context, table) else { return };
+    let Some(table) = session.worker.process.live.tables.get(rule.table) else { return false };
+    let Some(key) = rule.key(context, table) else { return false };
     look(table, &key);
     if rule.stores && stores.len() < MOST_STORES {
         stores.push(StickStore { table: rule.table, key: key.bytes().into() });
     }
+    true
 }
 
 /// The server that an entry remembers, if requests may go there.
@@ -116,9 +120,12 @@ fn note_answer(view: EvalContext<'_>) {
     let EvalContext { session, state, .. } = view;
     let Some(backend) = backend_of(session, state) else { return };
     let mut stores = Vec::new();
+    let rules = backend.choice.stick.iter().enumerate().filter(|(_, rule)| rule.on_response);
+    let mut laps = cost::laps(session, &backend.choice.stick);
     view.lend(|context| {
-        for rule in backend.choice.stick.iter().filter(|rule| rule.on_response) {
-            each(session, context, rule, &mut stores, |_, _| {});
+        for (at, rule) in rules {
+            let taken = each(session, context, rule, &mut stores, |_, _| {});
+            cost::lap(&mut laps, at, taken);
         }
     });
     store(session, state, &stores);

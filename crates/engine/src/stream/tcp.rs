@@ -29,6 +29,7 @@ use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
+use crate::stream::rules::cost;
 use crate::stream::task::StreamTask;
 use crate::stream::{
     byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
@@ -214,13 +215,15 @@ fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, clie
 
 /// The proxy that the switching rules send a session to, or the one where no rule does.
 fn switch(session: &Session, state: &SharedStreamState, own: &Frontend, data: &[u8]) -> Option<usize> {
-    if let Some(target) = own.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open()) {
+    if !session.worker.rule_costs.is_on()
+        && let Some(target) = own.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open())
+    {
         return Some(target);
     }
     let state = state.borrow();
     let bytes = Bytes::new(data, true);
     let view = EvalContext { bytes, ..EvalContext::request(session, &state) };
-    view.lend(|context| own.switch(context))
+    cost::switch(&view, own)
 }
 
 /// Whether what was evaluated for a session cost more than it may.

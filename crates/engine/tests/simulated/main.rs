@@ -67,6 +67,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod reversing;
+mod rule_costs;
 mod runtime;
 mod scripts;
 mod secure;

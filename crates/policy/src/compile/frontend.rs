@@ -81,7 +81,7 @@ impl Compiler<'_> {
         }
         let at_once = match switching.first() {
             None => target,
-            Some(Switch { condition: None, target: Target::Proxy(proxy) }) => Some(*proxy),
+            Some(Switch { condition: None, target: Target::Proxy(proxy), .. }) => Some(*proxy),
             Some(_) => None,
         };
         Frontend {

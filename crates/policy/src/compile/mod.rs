@@ -507,6 +507,7 @@ impl<'a> Compiler<'a> {
             node: written.node.as_deref().map(Into::into),
             anonymous_key: written.anonymous_key.unwrap_or(0),
             measure_tasks: written.machine.measure_tasks,
+            measure_rules: written.machine.measure_rules,
         }
     }
 

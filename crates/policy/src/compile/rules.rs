@@ -276,7 +276,7 @@ impl Compiler<'_> {
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
         }
-        Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+        Some(Rule { condition, action, place: rule_place(line) })
     }
 
     /// A rule whose action has a name that might have been registered.
@@ -380,7 +380,7 @@ impl Compiler<'_> {
             }
         };
         self.warn_of_misfit(condition.as_ref(), words.rest(), (place, told(place, written)), "", written);
-        Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+        Some(Rule { condition, action, place: rule_place(line) })
     }
 
     /// A condition that is no action's; `what` begins the message about what is wrong with it.
@@ -457,7 +457,9 @@ impl Compiler<'_> {
         if name.contains('%') {
             names.begin_late();
             return match LogFormat::for_rule(name, Purpose::Text, EvalPlace::ServerChoice, names) {
-                Ok(format) => Some(ServerRule { condition, target: ServerTarget::Named(format) }),
+                Ok(format) => {
+                    Some(ServerRule { condition, target: ServerTarget::Named(format), place: rule_place(line) })
+                }
                 Err(error) => {
                     let message = format!("use-server rule failed to parse log-format '{name}' : {error}.");
                     self.alert_with_hint(target.span, Form::Parsing, message, error.hint());
@@ -472,7 +474,7 @@ impl Compiler<'_> {
             return None;
         };
         self.shared.pins.borrow_mut().servers.extend(names.proxy.map(|proxy| (proxy, server)));
-        Some(ServerRule { condition, target: ServerTarget::Server(server) })
+        Some(ServerRule { condition, target: ServerTarget::Server(server), place: rule_place(line) })
     }
 
     /// HAProxy's warning about a condition that asks for what is not there; how it calls the place comes second.
@@ -530,12 +532,17 @@ impl Compiler<'_> {
                 }
             };
             let target = Target::Named(format, Arc::new(backends(names)), written.mode);
-            return Some(Switch { condition, target });
+            return Some(Switch { condition, target, place: rule_place(line) });
         }
         // Whether there is such a proxy was looked at with the text.
         let index = names.backend(&target.text)?;
-        Some(Switch { condition, target: Target::Proxy(index) })
+        Some(Switch { condition, target: Target::Proxy(index), place: rule_place(line) })
     }
+}
+
+/// Where a rule is written.
+pub(super) fn rule_place(line: &RuleLineSpec) -> RulePlace {
+    RulePlace { file: line.span.file, line: line.span.line }
 }
 
 /// The backends that a rule may lead to whose name is put together: those of the proxy's mode, and those of HTTP mode that

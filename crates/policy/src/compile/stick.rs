@@ -59,7 +59,8 @@ impl Compiler<'_> {
             return None;
         }
         let table = self.stick_table(line, written, name, &key)?;
-        Some(StickRule { matches, stores, on_response, table, key, condition })
+        let place = super::rules::rule_place(line);
+        Some(StickRule { matches, stores, on_response, table, key, condition, place })
     }
 
     /// The table of that name, which from here on remembers servers.

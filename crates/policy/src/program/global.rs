@@ -161,4 +161,6 @@ pub struct Global {
     pub anonymous_key: u32,
     /// `profiling.tasks on`: workers measure what tasks cost.
     pub measure_tasks: bool,
+    /// `profiling.rules on`: workers measure what rules cost.
+    pub measure_rules: bool,
 }

@@ -188,12 +188,22 @@ impl Frontend {
     /// The proxy that the switching rules send a request to, or the one where no rule does. Backends that are disabled or
     /// unpublished are passed over, but for requests that are forced.
     pub fn switch(&self, context: &Context<'_>) -> Option<usize> {
+        self.switch_watched(context, &mut |_, _| {})
+    }
+
+    /// The same; `watch` is called after each rule of `switching`, with its index and whether it was taken.
+    #[inline]
+    pub fn switch_watched(&self, context: &Context<'_>, watch: &mut impl FnMut(usize, bool)) -> Option<usize> {
         let forced = self.force_switching.iter().any(|condition| condition.holds(context));
         let is_open = |proxy: usize| {
             let state = context.live().and_then(|live| live.proxies.get(proxy));
             forced || proxy == self.proxy || state.is_none_or(|state| state.is_open())
         };
-        let taken = self.switching.iter().find_map(|rule| rule.take(context, is_open));
+        let taken = self.switching.iter().enumerate().find_map(|(at, rule)| {
+            let taken = rule.take(context, is_open);
+            watch(at, taken.is_some());
+            taken
+        });
         taken.flatten().or(self.target.filter(|target| is_open(*target)))
     }
 

@@ -123,7 +123,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
         free: [descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
                pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
-               close_spread, node],
+               close_spread, node, measure_rules],
         apart: [])
 }
 

@@ -5,7 +5,7 @@ use super::stick::StickRule;
 use crate::program::Lent;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
-use expression::sample::Context;
+use expression::sample::{Context, RulePlace};
 use std::collections::HashMap;
 
 /// What a backend's lines say.
@@ -30,6 +30,8 @@ pub struct ServerRule {
     pub condition: Condition,
     /// Which server it names.
     pub target: ServerTarget,
+    /// Where it is written.
+    pub place: RulePlace,
 }
 
 /// The server that a rule names.
@@ -91,7 +93,24 @@ impl ServerChoice {
         order: Option<PersistOrder>,
         is_usable: impl Fn(usize) -> bool,
     ) -> Option<Bound> {
-        for rule in self.rules.iter().filter(|rule| rule.condition.holds(context)) {
+        self.named_watched(context, order, is_usable, &mut |_, _| {})
+    }
+
+    /// The same; `watch` is called after each rule, with its index and whether its condition holds.
+    #[inline]
+    pub fn named_watched(
+        &self,
+        context: &Context<'_>,
+        order: Option<PersistOrder>,
+        is_usable: impl Fn(usize) -> bool,
+        watch: &mut impl FnMut(usize, bool),
+    ) -> Option<Bound> {
+        for (at, rule) in self.rules.iter().enumerate() {
+            let holds = rule.condition.holds(context);
+            watch(at, holds);
+            if !holds {
+                continue;
+            }
             let server = match &rule.target {
                 ServerTarget::Server(index) => *index,
                 ServerTarget::Named(format) => {

@@ -4,7 +4,7 @@
 use config::spec::{DataKind, ServerKeySpec};
 use expression::Expression;
 use expression::condition::Condition;
-use expression::sample::Context;
+use expression::sample::{Context, RulePlace};
 use live::table::{EntryMut, Table, TableKey, Tables};
 use std::net::SocketAddr;
 
@@ -23,6 +23,8 @@ pub struct StickRule {
     pub key: Expression,
     /// When it is taken; `None`: always.
     pub condition: Option<Condition>,
+    /// Where it is written.
+    pub place: RulePlace,
 }
 
 /// What is to be remembered once the server is known.

@@ -5,7 +5,7 @@ use crate::program::Lent;
 use config::spec::Mode;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
-use expression::sample::Context;
+use expression::sample::{Context, RulePlace};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Switch {
     pub condition: Option<Condition>,
     /// Where it leads.
     pub target: Target,
+    /// Where it is written.
+    pub place: RulePlace,
 }
 
 /// Whether a frontend's requests may go to a backend: to those of its mode, and from TCP mode to HTTP, for which the

@@ -8,6 +8,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("debug.counters", "{ on | off }", "Developers' event counters; Weir has none."),
     tuning("profiling.memory", "{ on | off }", "Profile of memory calls; Weir leaves that to perf and its like."),
     supported(
+        "profiling.rules",
+        "{ on | off }",
+        "Weir's own: with 'on', 'show rules' has what each rule costs.",
+        rules,
+    ),
+    supported(
         "profiling.tasks",
         "{ auto | on | off | lock | no-lock | memory | no-memory }...",
         "With 'on' the time is measured that tasks take and wait, for cpu_ns_tot and its like.",
@@ -25,6 +31,17 @@ const WORDS: [(&str, Option<bool>); 7] = [
     ("memory", None),
     ("no-memory", None),
 ];
+
+fn rules(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.machine.measure_rules = match line.text(1) {
+        "on" => true,
+        "off" => false,
+        text => {
+            let message = format!("'profiling.rules' expects either 'on' or 'off' but got '{text}'.");
+            return context.report.alert(line.span(1), message);
+        }
+    };
+}
 
 fn tasks(context: &mut GlobalContext<'_>, line: &Line) {
     for at in 1..line.words.len().max(2) {

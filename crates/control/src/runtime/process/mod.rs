@@ -25,6 +25,7 @@ mod peers;
 mod platform;
 mod profiling;
 mod resolvers;
+mod rules;
 mod servers;
 mod sessions;
 mod sockets;
@@ -91,6 +92,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     memory::TABLE,
     platform::TABLE,
     profiling::TABLE,
+    rules::TABLE,
     traces::TABLE,
 ];
 

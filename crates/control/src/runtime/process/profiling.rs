@@ -43,6 +43,12 @@ fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             ("tasks", _) => call.refuse(
                 "Expects a combination of either 'on', 'auto', 'off', 'lock', 'no-lock', 'memory' or 'no-memory'.",
             ),
+            // Weir's own.
+            ("rules", word @ ("on" | "off")) => {
+                let on = word == "on";
+                engine::on_every_worker(&call.state.process, move |worker| worker.rule_costs.measure(on)).await;
+            }
+            ("rules", _) => call.refuse("Expects either 'on' or 'off'."),
             ("memory", "on" | "off") => call.refuse("Memory profiling not compiled in."),
             ("memory", _) => call.refuse("Expects either 'on' or 'off'."),
             _ => call.refuse("Expects either 'tasks' or 'memory'."),
@@ -89,6 +95,7 @@ fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         };
         let found =
             engine::on_every_worker(&call.state.process, |_| (rt::task_profile(), rt::activity().measures)).await;
+        let rules = call.state.rule_costs.is_on();
         if wish.status {
             let state = if found.iter().any(|(_, measures)| *measures) { "on" } else { "off" };
             let _ = write!(
@@ -96,6 +103,10 @@ fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 "Per-task CPU profiling              : {state:<14}# set profiling tasks {{on|auto|off}}\n\
                  Memory usage profiling              : off           # set profiling memory {{on|off}}\n"
             );
+            if rules {
+                call.answer
+                    .push("Per-rule profiling                  : on            # set profiling rules {on|off}\n");
+            }
         }
         if wish.tasks {
             costs(call, &found, wish);

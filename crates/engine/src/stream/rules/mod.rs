@@ -2,12 +2,14 @@
 //! evaluation is told. Must never send an answer itself.
 
 mod after;
+pub mod cost;
 mod effect;
 pub mod request;
 mod wait;
 
 pub use after::{has_rules_after, run_after};
 
+use base::Moment;
 use conn::behind::Behind;
 use expression::Expression;
 use expression::condition::Verdict;
@@ -110,6 +112,8 @@ struct Course<'s, 'r> {
     left: Option<u32>,
     /// A rule was evaluated.
     has_begun: bool,
+    /// The rule whose change is being made, and since when, where rules are measured.
+    open: Option<(usize, Moment)>,
 }
 
 impl Drop for Course<'_, '_> {
@@ -123,7 +127,8 @@ impl Drop for Course<'_, '_> {
 impl<'s, 'r> Course<'s, 'r> {
     fn new(session: &'s Session, rules: &'r [Rule]) -> Self {
         let progress = Progress::default();
-        Self { session, rules, progress, text: Vec::new(), waits: false, of_stream: true, left: None, has_begun: false }
+        let text = Vec::new();
+        Self { session, rules, progress, text, waits: false, of_stream: true, left: None, has_begun: false, open: None }
     }
 
     /// The same for a set that lets other tasks run now and then, from where it is.
@@ -172,11 +177,14 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// Goes on until something else than variables and lists has to change.
     fn evaluate(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
+        if self.session.worker.rule_costs.is_on() {
+            return self.evaluate_measured(view);
+        }
         self.track_clients(view);
         if self.progress.next >= self.rules.len() {
             return RuleStep::End;
         }
-        view.lend(|context| self.walk(context, view))
+        view.lend(|context| self.walk::<false>(context, view))
     }
 
     /// Goes over rules that track the client's address whatever else is the case: they need no evaluation.
@@ -197,14 +205,18 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> RuleStep<'r> {
+    fn walk<const MEASURED: bool>(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> RuleStep<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             if self.is_to_yield() {
                 return RuleStep::Yield;
             }
+            let (at, since) = (self.progress.next, MEASURED.then(rt::read_clock));
             let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
             if verdict == Verdict::Unknown && self.waits && !context.bytes.complete {
+                if let Some(since) = since {
+                    self.measure(at, since, false, None);
+                }
                 return RuleStep::Unknown;
             }
             self.progress.next += 1;
@@ -212,6 +224,9 @@ impl<'s, 'r> Course<'s, 'r> {
                 Verdict::Yes if !context.exhausted.get() => self.take(&rule.action, context, view),
                 _ => None,
             };
+            if let Some(since) = since {
+                self.measure(at, since, verdict == Verdict::Yes, step.as_ref());
+            }
             if !context.spend(1) {
                 return RuleStep::Final(&EXHAUSTED);
             }
