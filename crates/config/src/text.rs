@@ -31,7 +31,8 @@ pub fn from_bytes(bytes: &[u8]) -> String {
 
 /// The bytes that [`from_bytes`] was given. Borrows when the text is plain UTF-8.
 pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
-    if !text.chars().any(is_private) {
+    // Most texts are: that is seen many bytes at a time.
+    if text.is_ascii() || !text.chars().any(is_private) {
         return Cow::Borrowed(text.as_bytes());
     }
     let mut bytes = Vec::with_capacity(text.len());

@@ -446,6 +446,8 @@ pub struct Activity {
     pub tagged: u64,
     /// Times that a task began to wait for memory.
     pub memory_waits: u64,
+    /// Tasks and jobs that panicked.
+    pub panics: u64,
     /// Microseconds that an iteration took without its wait, on average over the last whole window of half a second.
     pub average_micros: u32,
     /// Tasks that are queued to be called now.
@@ -469,6 +471,7 @@ pub fn activity() -> Activity {
         calls: worker.slice.calls(),
         jobs: worker.counts.jobs.get(),
         tagged: worker.counts.tagged.get(),
+        panics: u64::from(worker.panics.get()),
         memory_waits: worker.counts.memory_waits.get(),
         average_micros: worker.idleness.average_micros(),
         queued: worker.tasks.borrow().queued_in_all(),

@@ -31,6 +31,9 @@ pub(crate) const SHOWN: &str = "<PROMEX>";
 /// What each worker knows of itself: its tasks and the bytes of its buffers.
 type Here = Vec<(u64, u64)>;
 
+/// Bytes of a piece, mostly.
+const USUAL: usize = 12 * 1024;
+
 /// Pieces without text that one call makes before others get their turn.
 const MOST_EMPTY: usize = 16;
 
@@ -127,7 +130,7 @@ impl Exporter {
     fn write(&mut self, place: ScrapePosition) {
         let output =
             Output { worker: &self.worker, generation: &self.generation, selection: &self.selection, here: &self.here };
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL);
         self.work = output.write(place, &mut text).map_or(Work::Written, Work::Writing);
         self.unsent.push(&config::text::to_bytes(&text));
     }

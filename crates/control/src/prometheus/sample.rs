@@ -1,5 +1,6 @@
 //! The samples of one metric for one object: labels and values. Must never choose a metric.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use live::Checker;
@@ -60,19 +61,19 @@ impl Samples<'_> {
     pub(super) fn write(&self, shape: Shape, out: &mut String) -> bool {
         match shape {
             Shape::Http if !self.object.is_http() => return false,
-            Shape::Number | Shape::Http => self.sample(out, None, &number(&self.column.of(self.object))),
+            Shape::Number | Shape::Http => self.sample(out, None, &shown(&self.column.of(self.object))),
             Shape::Class(code) => {
                 if !self.object.is_http() {
                     return false;
                 }
-                self.sample(out, Some(("code", code)), &number(&self.column.of(self.object)));
+                self.sample(out, Some(("code", code)), &shown(&self.column.of(self.object)));
             }
-            Shape::Seconds => self.sample(out, None, &seconds(whole(&self.column.of(self.object)))),
+            Shape::Seconds => self.sample(out, None, &Shown::Seconds(whole(&self.column.of(self.object)))),
             Shape::Code(check) => {
                 if self.result(check).is_none() {
                     return false;
                 }
-                self.sample(out, None, &whole(&self.column.of(self.object)).to_string());
+                self.sample(out, None, &Shown::Count(whole(&self.column.of(self.object))));
             }
             Shape::Duration(check) => {
                 let health = self.object.checks(check.checker());
@@ -80,7 +81,7 @@ impl Samples<'_> {
                 else {
                     return false;
                 };
-                self.sample(out, None, &seconds(u64::try_from(last.took.as_millis()).unwrap_or(u64::MAX)));
+                self.sample(out, None, &Shown::Seconds(u64::try_from(last.took.as_millis()).unwrap_or(u64::MAX)));
             }
             Shape::Status => self.status(out),
             Shape::Result(check) => {
@@ -100,7 +101,7 @@ impl Samples<'_> {
             return false;
         }
         let module = self.column.field.name.split('_').next().unwrap_or_default();
-        self.labelled(out, Some(module), None, &number(&value));
+        self.labelled(out, Some(module), None, &shown(&value));
         true
     }
 
@@ -152,15 +153,15 @@ impl Samples<'_> {
     }
 
     fn count(&self, out: &mut String, state: &str, count: u64) {
-        self.sample(out, Some(("state", state)), &count.to_string());
+        self.sample(out, Some(("state", state)), &Shown::Count(count));
     }
 
-    fn sample(&self, out: &mut String, more: Option<(&str, &str)>, value: &str) {
+    fn sample(&self, out: &mut String, more: Option<(&str, &str)>, value: &Shown) {
         self.labelled(out, None, more, value);
     }
 
     /// Written piece by piece: a scrape of very many servers is made of little else.
-    fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &str) {
+    fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &Shown) {
         let name = self.object.name();
         let own = match self.object.kind {
             Kind::Frontend | Kind::Backend => None,
@@ -181,7 +182,7 @@ impl Samples<'_> {
             push_escaped(out, text);
         }
         out.push_str("\"} ");
-        out.push_str(value);
+        value.push(out);
         out.push('\n');
     }
 }
@@ -204,11 +205,60 @@ fn state_of(status: &str) -> &'static str {
 
 /// A value as the text format writes it.
 pub(super) fn number(value: &Value) -> String {
+    let mut text = String::new();
+    shown(value).push(&mut text);
+    text
+}
+
+/// A value on its way into the text.
+enum Shown {
+    Count(u64),
+    /// Milliseconds, as seconds.
+    Seconds(u64),
+    Text(Cow<'static, str>),
+}
+
+fn shown(value: &Value) -> Shown {
     match value {
-        Value::None | Value::Text(_) => "NaN".to_owned(),
-        Value::Float(number) => format!("{number:.6}"),
-        value => value.to_string(),
+        Value::None | Value::Text(_) => Shown::Text("NaN".into()),
+        Value::U32(number) => Shown::Count(u64::from(*number)),
+        Value::U64(number) => Shown::Count(*number),
+        Value::S32(number) => {
+            u64::try_from(*number).map_or_else(|_| Shown::Text(number.to_string().into()), Shown::Count)
+        }
+        Value::Float(number) => Shown::Text(format!("{number:.6}").into()),
     }
+}
+
+impl Shown {
+    fn push(&self, out: &mut String) {
+        match self {
+            Self::Count(number) => push_digits(out, *number),
+            Self::Seconds(milliseconds) => {
+                push_digits(out, milliseconds / 1000);
+                out.push('.');
+                for unit in [100, 10, 1] {
+                    push_digits(out, milliseconds / unit % 10);
+                }
+                out.push_str("000");
+            }
+            Self::Text(text) => out.push_str(text),
+        }
+    }
+}
+
+/// Without the general way of formatting, which takes several times as long.
+fn push_digits(out: &mut String, number: u64) {
+    let (mut digits, mut at, mut rest) = ([0_u8; 20], 20, number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 /// A number that is not negative; 0 for anything else.
@@ -220,15 +270,11 @@ fn whole(value: &Value) -> u64 {
     }
 }
 
-/// Milliseconds as seconds.
-fn seconds(milliseconds: u64) -> String {
-    format!("{}.{:03}000", milliseconds / 1000, milliseconds % 1000)
-}
-
 /// Writes the value of a label: quotes, backslashes and ends of lines are escaped.
 pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut rest = text;
-    while let Some(at) = rest.find(['"', '\\', '\n']) {
+    // All three are ASCII: a character ends before each of them.
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | b'\n')) {
         let (plain, special) = rest.split_at(at);
         out.write_str(plain)?;
         out.write_str(match special.as_bytes().first() {
@@ -262,7 +308,11 @@ mod tests {
         ] {
             assert_eq!(number(&value), wanted);
         }
-        assert_eq!((seconds(0), seconds(61_005)), ("0.000000".to_owned(), "61.005000".to_owned()));
+        for (milliseconds, wanted) in [(0, "0.000000"), (61_005, "61.005000"), (999, "0.999000"), (1_250, "1.250000")] {
+            let mut text = String::new();
+            Shown::Seconds(milliseconds).push(&mut text);
+            assert_eq!(text, wanted);
+        }
         let labels = [("a", "b \"c\"\\\nd"), ("e", "")];
         assert_eq!(format!("x{}", Labels(&labels)), "x{a=\"b \\\"c\\\"\\\\\\nd\",e=\"\"}");
         assert_eq!(Labels(&[]).to_string(), "");

@@ -16,6 +16,8 @@ pub struct WorkerActivity {
     pub running_checks: Cell<u64>,
     /// The lines of `show activity` when they were cleared last; empty: never.
     pub cleared: RefCell<Vec<u64>>,
+    /// The counters of `debug counters` when they were reset last; empty: never.
+    pub resets: RefCell<Vec<u64>>,
 }
 
 /// Counts one more.

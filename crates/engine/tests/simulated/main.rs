@@ -59,6 +59,7 @@ mod rates;
 mod recording;
 mod records;
 mod reload_crossings;
+mod reload_orders;
 mod reloaded_proxies;
 mod reloads;
 mod replacing;

@@ -2,6 +2,7 @@
 
 use testkit::{Peer, Service, sleep};
 
+use crate::api;
 use crate::messages::*;
 use crate::world::*;
 
@@ -11,6 +12,7 @@ fn broken(mode: &str) -> Worlds {
         "listen l\n bind 10.0.0.1:80\n {mode}\n maxconn 3\n server s1 10.0.1.1:80\n\
          listen m\n bind 10.0.0.1:81\n server s1 10.0.1.1:80 maxconn 1"
     ))
+    .global(api::SOCKET)
     .broken_by(|program| {
         let proxy = std::sync::Arc::make_mut(&mut program.proxies[0]);
         proxy.frontend.as_mut().unwrap().at_once = Some(99);
@@ -31,6 +33,10 @@ fn a_panic_is_contained_counted_and_logged() {
             client.expect_end().await;
             world.expect_log(&[r#"l l/<NOSRV> 0/-1/-1/-1/0 -1 # - - I--- 2/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
         }
+        let counted = |left| format!("\n{left:<10} BUG executor.rs run(): \"a task panicked\"\n");
+        assert!(api::ask("debug counters").await.contains(&counted(5)));
+        api::order("debug counters reset bug").await;
+        assert!(api::ask("debug counters all").await.contains(&counted(0)));
         sleep(10).await;
         assert_eq!(world.sessions(), 1, "places were given back");
         server.send(OK).await;

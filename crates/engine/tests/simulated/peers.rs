@@ -162,3 +162,36 @@ fn a_stop_leaves_everybody() {
         assert!(world.is_drained().await);
     });
 }
+
+#[test]
+fn a_reload_in_place_keeps_the_connection_and_tells_what_new_sessions_do() {
+    let with = |rule: &str| {
+        config(&format!(
+            "frontend f\n bind {WEIR}\n {rule}\n http-request track-sc0 path table p/t\n http-request sc-inc-gpc0(0)\n \
+             http-request return status 200\n\
+             peers p\n peer me {ME}\n peer you {YOU}\n table t type string len 20 size 100 expire 100s store gpc0\n"
+        ))
+        .global("localpeer me")
+    };
+    with("").run(move |world| async move {
+        let mut you = Peer::connect(ME).await;
+        you.send(hello("me", "you")).await;
+        you.expect("200\n").await;
+        you.expect(RESYNC).await;
+        let mut known = None;
+        request("/a").await;
+        assert_eq!(update(&mut you, &mut known).await, counted("/a", 1));
+        let mut old = Peer::connect(WEIR).await;
+        old.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        old.receive_head().await.unwrap();
+        assert_eq!(update(&mut you, &mut known).await, counted("/b", 1));
+        assert_eq!(world.adopt(&with("http-request set-path /new%[path]")), Ok(()));
+        sleep(5).await;
+        request("/a").await;
+        assert_eq!(update(&mut you, &mut known).await, counted("/new/a", 1));
+        // A session of before does what it did, in the same table.
+        old.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        old.receive_head().await.unwrap();
+        assert_eq!(update(&mut you, &mut known).await, counted("/b", 2));
+    });
+}

@@ -1,4 +1,4 @@
-//! `show rules`: what each rule costs, once that is measured.
+//! What developers ask for: `show rules`, once rules are measured, and `debug counters`.
 
 use testkit::Peer;
 
@@ -13,11 +13,13 @@ const RULES: &str = "
     http-request set-header x-a b if { path /edited }
     http-request set-var(txn.a) int(1)
     use_backend none if { path /none }
-    use_backend l if { path /l }
+    use_backend other if { path /l }
     use-server s1 if { path /never }
     http-response set-header x-b c
     server s1 10.0.1.1:80
 backend none
+backend other
+    server s1 10.0.1.1:80
 backend t
     stick-table type ip size 10";
 
@@ -58,7 +60,7 @@ fn rules_are_counted_where_that_is_asked_for() {
             "l http-request 3 3",
             "l use_backend 3 1",
             "l use_backend 2 1",
-            "l use-server 2 0",
+            "l use-server 1 0",
             "l http-response 2 2",
         ];
         assert_eq!(measured(&ask("show rules").await), rows);
@@ -88,5 +90,24 @@ fn a_reload_in_place_begins_anew_with_what_the_configuration_says() {
             requests(&["/denied"]).await;
             assert!(measured(&ask("show rules").await).is_empty());
         }
+    });
+}
+
+#[test]
+fn rare_events_are_listed_reset_and_selected() {
+    listen("server s1 10.0.1.1:80").global(api::SOCKET).seeds(0..1).run(|_| async move {
+        let head = "Count     Type Location function(): \"condition\" [comment]\n";
+        assert_eq!(ask("debug counters").await, format!("{head}\n"));
+        let all = ask("debug counters show all").await;
+        assert!(all.starts_with(&format!("{head}0          BUG executor.rs run(): \"a task panicked\"\n")), "{all}");
+        let bugs = ask("debug counters all bug glt").await;
+        let kinds: Vec<&str> = bugs.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(kinds, ["BUG", "GLT", "GLT", "GLT", "GLT"]);
+        for order in ["debug counters reset all", "debug counters on", "debug counters off"] {
+            assert_eq!(ask(order).await, "\n");
+        }
+        let refused = "Expects an optional action ('reset','show','on','off'), optional types ('bug','chk','cnt','glt') and \
+                       optionally 'all' to even dump null counters.\n\n";
+        assert_eq!(ask("debug counters x").await, refused);
     });
 }

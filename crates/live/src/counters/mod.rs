@@ -379,7 +379,15 @@ impl Counters {
 
     /// One thing's counters, one of each worker.
     pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerCounters) -> &'a ObjectCounters) -> Sum<'a> {
-        Sum(self.workers.iter().map(|worker| find(worker)).collect())
+        let mut sum = Sum { few: [None; FEW], more: Vec::new() };
+        let mut places = sum.few.iter_mut();
+        for counters in self.workers.iter().map(|worker| find(worker)) {
+            match places.next() {
+                Some(place) => *place = Some(counters),
+                None => sum.more.push(counters),
+            }
+        }
+        sum
     }
 }
 
@@ -414,29 +422,40 @@ impl Counters {
     }
 }
 
-/// One thing's counters of all workers, to be added up.
+/// Workers whose counters are added up without memory being allocated.
+const FEW: usize = 8;
+
+/// One thing's counters of all workers, to be added up. Statistics make one for each thing, and the exporter for each of its
+/// lines.
 #[derive(Debug, Clone)]
-pub struct Sum<'a>(Vec<&'a ObjectCounters>);
+pub struct Sum<'a> {
+    few: [Option<&'a ObjectCounters>; FEW],
+    more: Vec<&'a ObjectCounters>,
+}
 
 impl<'a> Sum<'a> {
+    fn parts(&self) -> impl Iterator<Item = &'a ObjectCounters> {
+        self.few.iter().flatten().chain(&self.more).copied()
+    }
+
     /// The sum of a count.
     pub fn count(&self, of: impl Fn(&'a ObjectCounters) -> &'a Count) -> u64 {
-        self.0.iter().map(|counters| of(counters).get()).sum()
+        self.parts().map(|counters| of(counters).get()).sum()
     }
 
     /// The sum of a counter of the protocol; `front`: of the side of the clients.
     pub fn protocol(&self, which: ProtocolCounter, front: bool) -> u64 {
-        self.0.iter().map(|counters| counters.protocol_count(which, front)).fold(0, u64::wrapping_add)
+        self.parts().map(|counters| counters.protocol_count(which, front)).fold(0, u64::wrapping_add)
     }
 
     /// The largest value.
     pub fn peak(&self, of: impl Fn(&'a ObjectCounters) -> &'a Peak) -> u64 {
-        self.0.iter().map(|counters| of(counters).get()).max().unwrap_or(0)
+        self.parts().map(|counters| of(counters).get()).max().unwrap_or(0)
     }
 
     /// Events in the last second.
     pub fn rate(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate) -> f64 {
-        Rate::read(now, self.0.iter().map(|counters| of(counters)))
+        Rate::read(now, self.parts().map(|counters| of(counters)))
     }
 
     /// Sessions that run: for what has no gate that counts them.
@@ -446,25 +465,25 @@ impl<'a> Sum<'a> {
 
     /// The most events of a second.
     pub fn most(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate + Clone) -> u64 {
-        let parts: Vec<&Rate> = self.0.iter().map(|counters| of(counters)).collect();
+        let parts: Vec<&Rate> = self.parts().map(|counters| of(counters)).collect();
         Rate::most(now, parts.iter().copied())
     }
 
     /// One of the averages of [`ObjectCounters::times`].
     pub fn average(&self, which: usize) -> u64 {
-        Averages::of(which, self.0.iter().map(|counters| &counters.times))
+        Averages::of(which, self.parts().map(|counters| &counters.times))
     }
 
     /// The latencies of the last seconds.
     pub fn latencies(&self, now: Moment) -> LatencySum {
         let mut sum = LatencySum::default();
-        self.0.iter().filter_map(|counters| counters.latency.get()).for_each(|latencies| sum.add(latencies, now));
+        self.parts().filter_map(|counters| counters.latency.get()).for_each(|latencies| sum.add(latencies, now));
         sum
     }
 
     /// Seconds since the last session.
     pub fn idle_seconds(&self, now: Moment) -> Option<u64> {
-        let last = self.0.iter().map(|counters| counters.last_session.get()).max().filter(|last| *last > 0)?;
+        let last = self.parts().map(|counters| counters.last_session.get()).max().filter(|last| *last > 0)?;
         Some((now.as_nanos() / 1_000_000_000 + 1).saturating_sub(last))
     }
 }

@@ -12,6 +12,7 @@ use config::spec::{AddressSpec, BalanceSpec, HashKey, HostSpec, Mode, ProxyKind,
 use config::text;
 use expression::Expression;
 use expression::sample::EvalPlace;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -217,18 +218,27 @@ fn place(written: &ServerSpec, address: &ServerAddress) -> u32 {
 /// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, rounded
 /// up, at least 1.
 pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
-    for index in 0..proxies.len() {
-        let name = &proxies[index].name;
-        let leads_here = |(proxy, written): &(&Proxy, &ProxySpec)| {
-            let rules = written.rules.switching.iter().filter_map(|line| line.words.first()).map(|word| &word.text);
-            let mut names = rules.chain(written.default_backend.as_ref().map(|target| &target.value));
-            let itself = proxy.frontend.as_ref().is_some_and(|frontend| frontend.target == Some(index));
-            itself || names.any(|target| **target == **name)
-        };
-        let fronts = proxies.iter().zip(&spec.proxies).filter(leads_here);
-        let total: u64 =
-            fronts.filter_map(|(proxy, _)| proxy.frontend.as_ref()).map(|front| u64::from(front.maxconn)).sum();
-        if let Some(backend) = &mut proxies[index].backend
+    let backends = proxies.iter().filter(|proxy| proxy.backend.is_some());
+    let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+    for proxy in backends {
+        named.entry(&proxy.name).or_default().push(proxy.index);
+    }
+    let mut totals = vec![0_u64; proxies.len()];
+    // The frontend that was counted last.
+    let mut counted = vec![usize::MAX; proxies.len()];
+    for (index, (proxy, written)) in proxies.iter().zip(&spec.proxies).enumerate() {
+        let Some(front) = &proxy.frontend else { continue };
+        let rules = written.rules.switching.iter().filter_map(|line| line.words.first()).map(|word| &word.text);
+        let names = rules.chain(written.default_backend.as_ref().map(|target| &target.value));
+        let targets = names.filter_map(|name| named.get(name.as_str())).flatten().copied();
+        for target in targets.chain(front.target) {
+            if std::mem::replace(&mut counted[target], index) != index {
+                totals[target] += u64::from(front.maxconn);
+            }
+        }
+    }
+    for (proxy, total) in proxies.iter_mut().zip(totals) {
+        if let Some(backend) = &mut proxy.backend
             && backend.fullconn == 0
         {
             backend.fullconn = u32::try_from(total.div_ceil(10)).unwrap_or(u32::MAX).max(1);

@@ -9,6 +9,7 @@ mod caches;
 mod captures;
 mod certificates;
 mod cookies;
+mod counters;
 mod crt_lists;
 mod debug;
 mod environment;
@@ -68,6 +69,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     activity::TABLE,
     handover::TABLE,
     debug::TABLE,
+    counters::TABLE,
     stat::TABLE,
     servers::TABLE,
     backends::TABLE,
