@@ -5,7 +5,7 @@ use crate::document::Line;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    tuning("debug.counters", "{ on | off }", "Developers' event counters; Weir has none."),
+    tuning("debug.counters", "{ on | off }", "Developers' event counters; Weir always counts its own."),
     tuning("profiling.memory", "{ on | off }", "Profile of memory calls; Weir leaves that to perf and its like."),
     supported(
         "profiling.rules",
