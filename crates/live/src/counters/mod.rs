@@ -455,7 +455,7 @@ impl<'a> Sum<'a> {
 
     /// Events in the last second.
     pub fn rate(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate) -> f64 {
-        Rate::read(now, self.parts().map(|counters| of(counters)))
+        Rate::read(now, self.parts().map(of))
     }
 
     /// Sessions that run: for what has no gate that counts them.
@@ -465,7 +465,7 @@ impl<'a> Sum<'a> {
 
     /// The most events of a second.
     pub fn most(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate + Clone) -> u64 {
-        let parts: Vec<&Rate> = self.parts().map(|counters| of(counters)).collect();
+        let parts: Vec<&Rate> = self.parts().map(of).collect();
         Rate::most(now, parts.iter().copied())
     }
 

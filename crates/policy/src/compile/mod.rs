@@ -447,14 +447,7 @@ impl<'a> Compiler<'a> {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
             rates: written.rates,
-            compression: GlobalCompression {
-                rate: written.compression.rate,
-                usage: written.compression.usage.unwrap_or(100),
-                memory: u64::from(written.compression.memory.unwrap_or(0)) << 20,
-                level: written.compression.level.unwrap_or(1),
-                // With less than 9, the format's own least, nothing can be read.
-                window: written.compression.window.unwrap_or(15).clamp(9, 15) as u8,
-            },
+            compression: GlobalCompression::of(&written.compression),
             max_tls_connections: written.tls.max_connections,
             tokens: expression::key::TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,

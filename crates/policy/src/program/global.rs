@@ -1,7 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::{GlobalHttp, LogTarget};
-use config::spec::{CloseSpread, GlitchTuneSpec, Http2ErrorsSpec, MultiQueue, RatesSpec};
+use config::spec::{CloseSpread, GlitchTuneSpec, GlobalCompressionSpec, Http2ErrorsSpec, MultiQueue, RatesSpec};
 use expression::key::TokenLimits;
 use std::time::Duration;
 
@@ -59,6 +59,20 @@ pub struct GlobalCompression {
     pub level: u32,
     /// Base-two logarithm of the bytes of history, from 9 to 15.
     pub window: u8,
+}
+
+impl GlobalCompression {
+    /// With the defaults of what is not written.
+    pub(crate) fn of(written: &GlobalCompressionSpec) -> Self {
+        Self {
+            rate: written.rate,
+            usage: written.usage.unwrap_or(100),
+            memory: u64::from(written.memory.unwrap_or(0)) << 20,
+            level: written.level.unwrap_or(1),
+            // With less than 9, the format's own least, nothing can be read.
+            window: written.window.unwrap_or(15).clamp(9, 15) as u8,
+        }
+    }
 }
 
 /// The `global` section.
