@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use engine::service::events::{Checked, Event, What};
 use engine::worker::Process;
+use expression::pattern::ListEvent;
 use live::health::{Operation, Verdict};
 use live::{Admin, ServerStatus, Transition};
 use mlua::{Function, IntoLua, Lua, Table, Value};
@@ -44,23 +45,28 @@ const ADMIN: usize = 5;
 const CHECK: usize = 6;
 const DEPLOY: usize = 7;
 const NEW: usize = 8;
+/// The first kind of lists, in the order of [`ListEvent`].
+const LISTS: usize = 9;
 
 /// Events that wait for a function at most; what comes beyond is not told.
 const MOST_WAITING: usize = 1_000;
 
 /// What a function is told of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Scope {
     /// All.
     All,
     /// What happens to this server.
     Server(usize, usize),
+    /// What happens to the list of that name.
+    List(String),
 }
 
 /// An event that waits.
 struct Told {
     kind: usize,
-    event: Arc<Event>,
+    /// `None`: all is said by the kind.
+    event: Option<Arc<Event>>,
     /// Seconds since the epoch.
     when: u64,
 }
@@ -106,9 +112,10 @@ fn tell(event: &Event) {
         Event::Certificate(_) => None,
     };
     let wants = |own: &&Arc<Subscription>| {
-        let is_near = match own.scope {
+        let is_near = match &own.scope {
             Scope::All => true,
-            Scope::Server(proxy, server) => place == Some((proxy, server)),
+            Scope::Server(proxy, server) => place == Some((*proxy, *server)),
+            Scope::List(_) => false,
         };
         is_near && kinds.iter().any(|kind| own.kinds & (1 << kind) != 0)
     };
@@ -119,8 +126,24 @@ fn tell(event: &Event) {
     let (event, when) = (Arc::new(event.clone()), rt::clock::since_epoch().as_secs());
     for own in wanted {
         let told = kinds.iter().filter(|kind| own.kinds & (1 << **kind) != 0);
-        let told = told.map(|kind| Told { kind: *kind, event: Arc::clone(&event), when });
+        let told = told.map(|kind| Told { kind: *kind, event: Some(Arc::clone(&event)), when });
         own.add(told);
+    }
+}
+
+/// Something has happened to a list.
+pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
+    if crate::here().is_none() {
+        return;
+    }
+    let kind = LISTS + event as usize;
+    let wants = |own: &&Arc<Subscription>| {
+        own.kinds & (1 << kind) != 0 && matches!(&own.scope, Scope::List(list) if list == name)
+    };
+    let wanted: Vec<Arc<Subscription>> = lock(&ALL).iter().filter(wants).cloned().collect();
+    let when = rt::clock::since_epoch().as_secs();
+    for own in wanted {
+        own.add([Told { kind, event: None, when }].into_iter());
     }
 }
 
@@ -236,7 +259,12 @@ impl Subscription {
 
 /// What a function gets: the kind, the data, the time.
 fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
-    let data = match &*told.event {
+    let kind = KINDS[told.kind].0.into_lua(lua)?;
+    let Some(event) = &told.event else {
+        // HAProxy gives no data here, not even an empty place for it.
+        return Ok(vec![kind, Value::Boolean(false), told.when.into_lua(lua)?]);
+    };
+    let data = match &**event {
         Event::Server(event) => {
             let data: Table = lua.create_table_from([
                 ("name", Plain::from(&*event.name)),
@@ -271,7 +299,7 @@ fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
             data
         }
     };
-    Ok(vec![KINDS[told.kind].0.into_lua(lua)?, Value::Table(data), told.when.into_lua(lua)?])
+    Ok(vec![kind, Value::Table(data), told.when.into_lua(lua)?])
 }
 
 fn row(name: &str, value: Plain) -> (Plain, Plain) {
@@ -353,7 +381,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
 
 fn subscribe(
     lua: &Lua,
-    (kinds, function, proxy, server): (u32, Function, Option<usize>, Option<usize>),
+    (kinds, function, proxy, server, list): (u32, Function, Option<usize>, Option<usize>, Option<String>),
 ) -> mlua::Result<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -361,7 +389,11 @@ fn subscribe(
     // What is asked for before the workers serve is told on the first of those that the state belongs to.
     let usual = rt::WorkerId::try_from(machine.number.saturating_sub(1)).unwrap_or(0);
     let worker = if crate::here().is_some() { rt::worker() } else { usual };
-    let scope = proxy.zip(server).map_or(Scope::All, |(proxy, server)| Scope::Server(proxy, server));
+    let scope = match (list, proxy.zip(server)) {
+        (Some(list), _) => Scope::List(list),
+        (None, Some((proxy, server))) => Scope::Server(proxy, server),
+        (None, None) => Scope::All,
+    };
     let (waiting, over) = (Mutex::default(), AtomicBool::new(false));
     let own = Subscription { number, machine, function, kinds, scope, worker, waiting, over };
     lock(&ALL).push(Arc::new(own));

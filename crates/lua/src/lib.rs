@@ -12,6 +12,7 @@ mod machine;
 mod maps;
 mod methods;
 mod names;
+mod patterns;
 mod payload;
 mod prelude;
 mod proxies;

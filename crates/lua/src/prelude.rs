@@ -63,8 +63,11 @@ pub(crate) fn open_rest(lua: &Lua) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
     crate::events::open(lua, &native)?;
     crate::proxies::open(lua, &native)?;
-    let part = include_str!("prelude/proxies.lua");
-    lua.load(part).set_name(format!("={CLASSES}")).call::<()>(native)
+    crate::patterns::open(lua, &native)?;
+    for part in [include_str!("prelude/proxies.lua"), include_str!("prelude/lists.lua")] {
+        lua.load(part).set_name(format!("={CLASSES}")).call::<()>(native.clone())?;
+    }
+    Ok(())
 }
 
 /// A function of the classes.

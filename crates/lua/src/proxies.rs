@@ -245,6 +245,13 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set("command", lua.create_function(command)?)?;
     native.set(
+        "challenge_ready",
+        lua.create_function(|_, (name, domain): (String, String)| {
+            Ok(crate::process().and_then(|process| process.upkeep.acme.set_record(&name, &domain)))
+        })?,
+    )?;
+    native.set("contains", lua.create_function(|_, (text, part): (String, String)| Ok(text.contains(&part)))?)?;
+    native.set(
         "shut_sessions",
         lua.create_function(|_, (proxy, server): (usize, usize)| {
             if let Some(process) = crate::here().map(|worker| worker.process.clone()) {

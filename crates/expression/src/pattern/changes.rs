@@ -5,7 +5,7 @@ use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, 
 use crate::sample::{Exhausted, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The live state of every list of a program.
 #[derive(Debug, Default)]
@@ -41,10 +41,34 @@ impl ListStates {
 }
 
 /// The live state of one list.
-#[derive(Debug)]
 pub struct ListState {
     changed: AtomicBool,
     change: RwLock<Change>,
+    observer: OnceLock<Observer>,
+}
+
+/// What happens to a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListEvent {
+    /// An entry was added to a version.
+    Added,
+    /// Entries were removed.
+    Removed,
+    /// Entries got another value.
+    Set,
+    /// A version was emptied.
+    Cleared,
+    /// A version took the place of the current one.
+    Committed,
+}
+
+/// Is told of what has happened to a list, after its lock was released. Must return at once.
+pub type Observer = Box<dyn Fn(&[ListEvent]) + Send + Sync>;
+
+impl std::fmt::Debug for ListState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ListState").field(&self.change).finish()
+    }
 }
 
 impl ListState {
@@ -62,8 +86,9 @@ impl ListState {
             pending: Vec::new(),
             serial: (at as u64 + 1) << 36,
             first: (at as u64 + 1) << 36,
+            events: None,
         };
-        Self { changed: AtomicBool::new(false), change: RwLock::new(change) }
+        Self { changed: AtomicBool::new(false), change: RwLock::new(change), observer: OnceLock::new() }
     }
 
     /// Looks at it.
@@ -77,8 +102,19 @@ impl ListState {
         let mut change = self.change.write().unwrap_or_else(PoisonError::into_inner);
         let result = with(&mut change, &mut fallen);
         self.changed.store(true, Ordering::Release);
+        let events = change.events.as_mut().map(std::mem::take);
         drop(change);
+        if let (Some(events), Some(observer)) = (events.filter(|events| !events.is_empty()), self.observer.get()) {
+            observer(&events);
+        }
         result
+    }
+
+    /// Has this be told of what happens from now on. Only the first call has an effect.
+    pub fn observe(&self, observer: Observer) {
+        if self.observer.set(observer).is_ok() {
+            self.change.write().unwrap_or_else(PoisonError::into_inner).events = Some(Vec::new());
+        }
     }
 }
 
@@ -129,6 +165,8 @@ pub struct Change {
     serial: u64,
     /// The number below the first reference of the start's entries; those follow each other.
     first: u64,
+    /// What has happened since an observer was told last; `None`: there is none.
+    events: Option<Vec<ListEvent>>,
 }
 
 /// An entry that was added.
@@ -309,6 +347,21 @@ impl Change {
         self.pending.iter().find(|(known, _)| *known == version).map(|(_, layer)| layer)
     }
 
+    fn note(&mut self, event: ListEvent) {
+        if let Some(events) = &mut self.events {
+            events.push(event);
+        }
+    }
+
+    /// The value of the first entry of that very key in the current version.
+    pub fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
+        if let Some(at) = self.base_places(Which::Key(key)).first() {
+            return Some(self.base_entry(*at).value);
+        }
+        let places = self.layer.places(Which::Key(key));
+        places.first().and_then(|at| self.layer.slots.0.get(*at as usize)).map(|slot| &*slot.value)
+    }
+
     /// Whether the current version has an entry of that key.
     pub fn has(&self, key: &[u8]) -> bool {
         !self.base_places(Which::Key(key)).is_empty() || !self.layer.places(Which::Key(key)).is_empty()
@@ -360,7 +413,11 @@ impl Change {
         }
         let pending = self.pending.iter_mut().find(|(known, _)| *known == version);
         let layer = pending.map_or(&mut self.layer, |(_, layer)| layer);
-        layer.add(key, value, reference).map_err(ChangeError::Pattern)
+        layer.add(key, value, reference).map_err(ChangeError::Pattern)?;
+        if version == self.current {
+            self.note(ListEvent::Added);
+        }
+        Ok(())
     }
 
     /// Gives entries of the current version another value.
@@ -379,6 +436,7 @@ impl Change {
         for at in added {
             self.layer.slots.0[at as usize].value = value.into();
         }
+        self.note(ListEvent::Set);
         Ok(())
     }
 
@@ -395,6 +453,9 @@ impl Change {
             self.layer.live -= 1;
         }
         fallen.extend(self.layer.compact(&self.views, self.key));
+        if found {
+            self.note(ListEvent::Removed);
+        }
         found
     }
 
@@ -403,6 +464,7 @@ impl Change {
         if version.is_none_or(|version| version == self.current) {
             self.forget_base();
             fallen.push(std::mem::replace(&mut self.layer, Layer::new(&self.views, self.key)));
+            self.note(ListEvent::Cleared);
             return;
         }
         let at = self.pending.iter().position(|(known, _)| Some(*known) == version);
@@ -438,6 +500,7 @@ impl Change {
         self.pending = later;
         let past: Vec<(u32, Layer)> = past;
         fallen.extend(past.into_iter().map(|(_, layer)| layer));
+        self.note(ListEvent::Committed);
         true
     }
 }

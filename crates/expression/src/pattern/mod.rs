@@ -21,7 +21,7 @@ mod single;
 mod string;
 
 pub use automaton::Steps;
-pub use changes::{Change, ChangeError, ListState, ListStates, Which};
+pub use changes::{Change, ChangeError, ListEvent, ListState, ListStates, Which};
 pub use entries::Entries;
 pub use expansion::expand;
 pub use hash::Key;

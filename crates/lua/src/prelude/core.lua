@@ -198,6 +198,7 @@ local queue = class("Queue", {
         self.first = self.first + 1
         return item
     end,
+    alarm = function() end,
     pop_wait = function(self)
         while true do
             local item = self:pop()
@@ -362,11 +363,6 @@ function native.transaction()
     return setmetatable(txn, txn_class)
 end
 
-for _, name in ipairs({
-    "get_patref", "add_acl", "del_acl", "del_map", "set_map",
-}) do
-    core[name] = unsupported("core." .. name)
-end
 local map_class = class("Map", {
     lookup = function(self, text) return (native.map_find(self.number, given(text, 2, "lookup", "string"))) end,
     slookup = function(self, text) return native.map_find(self.number, given(text, 2, "slookup", "string")) or "" end,
@@ -383,9 +379,6 @@ Map = {
 for index, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg" }) do
     Map[name], Map["_" .. name] = index - 1, index - 1
 end
-CertCache = { set = unsupported("CertCache.set") }
-ACME = { challenge_ready = unsupported("ACME.challenge_ready") }
-
 native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,
     fetches = fetches, string_fetches = string_fetches, converters = converters, string_converters = string_converters,

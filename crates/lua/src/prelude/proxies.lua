@@ -38,7 +38,7 @@ local event_sub = class("EventSub", {
         self.number = nil
     end,
 })
-local function subscribe(name, count, types, func, families, proxy, server)
+local function subscribe(name, count, types, func, families, proxy, server, list)
     if count < 2 then fail("'" .. name .. "' needs 2 arguments", 4) end
     if type(types) ~= "table" then
         error("bad argument #1 to '" .. name .. "' (table of strings expected, got " .. type(types) .. ")", 4)
@@ -57,8 +57,10 @@ local function subscribe(name, count, types, func, families, proxy, server)
     end
     local sub = setmetatable({}, event_sub)
     sub.number = native.subscribe(mask, function(kind, data, when)
-        return func(kind, data, setmetatable({ number = sub.number }, event_sub), when)
-    end, proxy, server)
+        local own = setmetatable({ number = sub.number }, event_sub)
+        if not data then return func(kind, own, when) end
+        return func(kind, data, own, when)
+    end, proxy, server, list)
     return sub
 end
 native.kit.subscribe = subscribe

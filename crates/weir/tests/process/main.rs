@@ -28,6 +28,7 @@ mod handover;
 mod http2_peers;
 mod lua;
 mod lua_classes;
+mod lua_filters;
 mod manual;
 mod master;
 mod memory;

@@ -1,0 +1,279 @@
+//! Filters of scripts: what they see of heads and bodies, what they change, how they wait and refuse. The answers are HAProxy
+//! 3.5's, but where the page on Lua says otherwise.
+
+use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
+use std::io::{Read, Write};
+
+const SCRIPT: &str = r#"
+local function make(name, methods)
+    methods.flags = filter.FLT_CFG_FL_HTX
+    methods.__index = methods
+    function methods:new()
+        local own = setmetatable({ calls = 0, args = self.args, seen = {} }, methods)
+        return own
+    end
+    core.register_filter(name, methods, function(own, args) own.args = table.concat(args, ",") return own end)
+end
+local function answers(self, txn, chn) if chn:is_resp() then filter.register_data_filter(self, chn) end end
+local function chunked(self, txn, msg) if msg:is_resp() then msg:set_body_len("chunked") end end
+local function show(...)
+    local shown = table.pack(...)
+    for i = 1, shown.n do shown[i] = tostring(shown[i]) end
+    return table.concat(shown, " ", 1, shown.n)
+end
+
+make("head", { http_headers = function(self, txn, msg)
+    local line = msg:get_stline()
+    msg:add_header("x-flt", "1")
+    msg:add_header("x-flt", "2")
+    msg:set_header("x-set", "s")
+    msg:rep_header("x-flt", "^1$", "one")
+    msg:rep_value("x-set", "s", "S")
+    msg:del_header("x-gone")
+    if msg:is_resp() then
+        msg:set_header("x-line", show(line.version, line.code, line.reason, msg:set_path("/x"), self.args, txn:get_priv()))
+        msg:set_status(201, "Fine")
+    else
+        msg:set_header("x-line", show(line.method, line.uri, line.version, msg:set_status(200), tostring(msg), txn.f:path()))
+        msg:set_path("/new") msg:set_query("q=1") msg:set_method("PUT")
+        txn:set_priv("kept")
+    end
+    return filter.CONTINUE
+end })
+make("three", { start_analyze = answers, http_payload = function(self, txn, msg)
+    self.calls = self.calls + 1
+    if self.calls < 4 then return 3 end
+end })
+make("wait", { start_analyze = answers, http_payload = function(self, txn, msg)
+    self.calls = self.calls + 1
+    if self.calls < 3 then filter.wake_time(1) return filter.WAIT end
+    msg:set(self.calls .. "23456789abcdefg", 0)
+end })
+make("head_waits", {
+    start_analyze = function(self, txn, chn)
+        self.calls = self.calls + 1
+        if self.calls < 3 then filter.wake_time(1) return filter.WAIT end
+    end,
+    http_headers = function(self, txn, msg)
+        self.calls = self.calls + 1
+        if self.calls < 6 then filter.wake_time(1) return filter.WAIT end
+        msg:set_header("x-calls", self.calls)
+        return filter.CONTINUE
+    end,
+})
+make("refuse_start", { start_analyze = function() return filter.ERROR end })
+make("refuse_request", { http_headers = function() return filter.ERROR end })
+make("refuse_answer", { http_headers = function(self, txn, msg) if msg:is_resp() then return filter.ERROR end end })
+make("fail", { http_headers = function() error("boom") end })
+make("pause", { http_headers = function() core.msleep(1) end })
+make("spin", { http_headers = function() while true do end end })
+make("edit", { start_analyze = answers, http_headers = chunked, http_payload = function(self, txn, msg)
+    if self.calls > 0 then return end
+    self.calls = 1
+    local log = {}
+    local function say(...) log[#log + 1] = show(...) end
+    say(msg:insert("<I>"), msg:input(), msg:prepend("<P>"), msg:body())
+    say(msg:append("<A>"), msg:insert("<5>", 5), msg:insert("<-2>", -2), msg:body())
+    say(msg:remove(0, 2), msg:remove(-3), msg:body(), msg:body(1, 2), msg:body(-2))
+    say(msg:set("S", 3, 4), msg:body(), msg:send("SENT"), msg:forward(2), msg:body(), msg:input())
+    say(pcall(msg.insert, msg, "x", 9999)) say(pcall(msg.remove, msg, 2, 9999)) say(pcall(msg.body, msg, 0, -5))
+    say(msg:body(0, 9999) == msg:body(), msg:body(-9999) == msg:body(), msg:remove(0, -1), msg:forward(9999))
+    msg:set(table.concat(log, "\n"))
+end })
+make("append", { start_analyze = answers, http_headers = chunked, http_payload = function(self, txn, msg)
+    if msg:eom() then msg:append(" THE END") end
+end })
+make("shorter", { start_analyze = answers, http_headers = function(self, txn, msg)
+    if msg:is_resp() then msg:set_body_len(5) end
+end, http_payload = function(self, txn, msg) msg:set("12345") end })
+make("longer", { start_analyze = answers, http_payload = function(self, txn, msg) msg:append("HTTP/1.1 200 OK") end })
+make("cut", { start_analyze = answers, http_payload = function(self, txn, msg) msg:remove(0, 3) end })
+make("once", { start_analyze = answers, http_payload = function(self, txn, msg)
+    msg:set("0123456789ABCDEF")
+    filter.unregister_data_filter(self, msg.channel)
+end })
+make("upload", { start_analyze = function(self, txn, chn) filter.register_data_filter(self, chn) end,
+    http_payload = function(self, txn, msg)
+        local body = msg:body()
+        if body and not msg:is_resp() then msg:set(body:upper()) end
+    end })
+make("channels", { http_headers = function(self, txn, msg)
+    local _, first = pcall(msg.channel.append, msg.channel, "x")
+    local _, second = pcall(txn.req.data, txn.req)
+    if msg:is_resp() then msg:set_header("x-line", show(tostring(msg.channel), first == second, first)) end
+end })
+core.register_filter("ignored", { new = function() error("never") end }, function() return nil end)
+core.register_filter("without", {}, function(own) return own end)
+local Bytes = { flags = 0 }
+Bytes.__index = Bytes
+function Bytes:new() return setmetatable({ events = {} }, Bytes) end
+function Bytes:start_analyze(txn, chn) filter.register_data_filter(self, chn) end
+function Bytes:tcp_payload(txn, chn)
+    if chn:is_resp() then
+        local data = chn:data()
+        if data then chn:set(data:upper()) end
+    else
+        local line = chn:line()
+        if line and line:sub(1, 1) == "x" then chn:remove(0, 1) chn:prepend("<" .. tostring(txn.http) .. ">") end
+    end
+end
+core.register_filter("bytes", Bytes, function(own) return own end)
+"#;
+
+/// Frontends with one filter each.
+const NAMES: &[&str] = &[
+    "head",
+    "three",
+    "wait",
+    "head_waits",
+    "refuse_start",
+    "refuse_request",
+    "refuse_answer",
+    "fail",
+    "pause",
+    "spin",
+    "edit",
+    "append",
+    "shorter",
+    "longer",
+    "cut",
+    "once",
+    "upload",
+    "channels",
+    "ignored",
+    "without",
+];
+
+fn begin(folder: &Folder) -> Running {
+    let script = folder.write("s.lua", SCRIPT);
+    let at = |name: &str| folder.path(name).display().to_string();
+    let mut text = format!(
+        "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n tune.lua.burst-timeout 50ms\n \
+         log stdout format raw local0\n lua-load {script}\n{DEFAULTS}backend b\n server s unix@{server}\n\
+         frontend server\n bind {server}\n http-request wait-for-body time 9s\n \
+         http-request return status 200 content-type t/t lf-string \"%[method] %[url] %[req.hdr(x-line)] %[req.body]\" \
+         hdr x-gone 1 if {{ path /new /head /echo }}\n http-request return status 200 content-type t/t string 0123456789abcdef\n\
+         frontend tcp\n mode tcp\n bind {}\n filter lua.bytes\n default_backend tb\n\
+         backend tb\n mode tcp\n server s unix@{}\nfrontend sink\n mode http\n bind {}\n \
+         http-request return status 200 content-type t/t lf-string \"%[path]\"\n",
+        at("tcp"),
+        at("sink"),
+        at("sink"),
+        server = at("server"),
+    );
+    for name in NAMES {
+        let compresses = if *name == "once" { " compression algo identity\n" } else { "" };
+        text +=
+            &format!("frontend {name}\n bind {}\n{compresses} filter lua.{name} a b\n default_backend b\n", at(name));
+    }
+    Running::weir(&["-f", &folder.write("weir.cfg", &text)])
+}
+
+fn answer(folder: &Folder, name: &str, request: &str) -> String {
+    let mut stream = connect_unix(&folder.path(name));
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+const CLOSE: &str = "HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn heads_are_seen_and_changed() {
+    let folder = Folder::new();
+    let _weir = begin(&folder);
+    let whole = answer(&folder, "head", &format!("GET /head?a=b {CLOSE}"));
+    assert!(whole.starts_with("HTTP/1.1 201 Fine\r\n"), "{whole}");
+    for line in ["x-flt: one", "x-flt: 2", "x-set: S", "x-line: HTTP/1.1 200 OK false a,b kept"] {
+        assert!(whole.contains(&format!("\r\n{line}\r\n")), "{line}: {whole}");
+    }
+    assert!(!whole.contains("x-gone"), "{whole}");
+    let body = whole.split("\r\n\r\n").nth(1).expect("a body");
+    assert_eq!(body, "PUT /new?q=1 GET /head?a=b HTTP/1.1 false HAProxy class HTTPMessage /head ");
+    let whole = answer(&folder, "channels", &format!("GET / {CLOSE}"));
+    let line = "x-line: HAProxy class Channel true Cannot manipulate HAProxy channels in HTTP mode.";
+    assert!(whole.contains(line), "{whole}");
+}
+
+#[test]
+fn filters_wait_refuse_and_fail() {
+    let folder = Folder::new();
+    let mut weir = begin(&folder);
+    let whole = answer(&folder, "head_waits", &format!("GET / {CLOSE}"));
+    assert!(whole.contains("\r\nx-calls: 8\r\n") && whole.ends_with("0123456789abcdef"), "{whole}");
+    for (name, status) in [
+        ("refuse_start", 400),
+        ("refuse_request", 400),
+        ("refuse_answer", 502),
+        ("fail", 400),
+        ("pause", 200),
+        ("spin", 200),
+    ] {
+        let whole = answer(&folder, name, &format!("GET / {CLOSE}"));
+        assert!(whole.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {whole}");
+    }
+    for (name, said) in [
+        ("fail", "Lua filter 'fail' : [state-id 0] runtime error: "),
+        (
+            "pause",
+            "Lua filter 'pause': yield functions like core.tcp() or core.sleep() are not allowed from 'http_headers' callback.",
+        ),
+        ("spin", "Lua filter 'spin' : 'http_headers' callback burst timeout."),
+    ] {
+        weir.wait_for_line(|line| line.contains(said) || !line.contains(name) && false);
+    }
+}
+
+#[test]
+fn bodies_are_seen_and_changed() {
+    let folder = Folder::new();
+    let _weir = begin(&folder);
+    let edited = "3 19 3 <P><I>0123456789abcdef\n3 3 4 <P><I<5>>0123456789abcdef<<-2>A>\n\
+                  2 3 ><I<5>>0123456789abcdef<<-2 <I -2\n1 ><IS0123456789abcdef<<-2 4 2 IS0123456789abcdef<<-2 22\n\
+                  false offset out of range.\nfalse length out of range.\nfalse length out of range.\ntrue true 22 0";
+    let edited = format!("SENT><{edited}");
+    let rows = [
+        ("three", "0123456789abcdef"),
+        ("wait", "323456789abcdefg"),
+        ("append", "0123456789abcdef THE END"),
+        ("shorter", "12345"),
+        ("longer", "0123456789abcdef"),
+        ("once", "0123456789ABCDEF"),
+        ("ignored", "0123456789abcdef"),
+        ("without", "0123456789abcdef"),
+        ("edit", &edited),
+    ];
+    for (name, expected) in rows {
+        let mut stream = connect_unix(&folder.path(name));
+        for _ in 0..2 {
+            let got = exchange_on(&mut stream, "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+            assert_eq!(got, (200, expected.to_owned()), "{name}");
+        }
+    }
+    // Less than was announced ends with the connection.
+    let whole = answer(&folder, "cut", "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(whole.contains("content-length: 16\r\n") && !whole.ends_with("f"), "{whole}");
+    let post = "POST /echo HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello";
+    assert!(answer(&folder, "upload", post).ends_with("POST /echo  HELLO"));
+}
+
+#[test]
+fn bytes_of_sessions_are_seen_and_changed() {
+    let folder = Folder::new();
+    let _weir = begin(&folder);
+    let whole = answer(&folder, "tcp", &format!("GET /path {CLOSE}"));
+    assert!(whole.starts_with("HTTP/1.1 200 OK\r\nCONTENT-LENGTH: 5\r\n") && whole.ends_with("/PATH"), "{whole}");
+}
+
+#[test]
+fn a_filter_that_no_script_registered_is_refused() {
+    let folder = Folder::new();
+    let script = folder.write("s.lua", SCRIPT);
+    let text = format!(
+        "global\n tune.lua.bool-sample-conversion normal\n lua-load {script}\n{DEFAULTS}frontend f\n bind {}\n filter lua.nope\n",
+        folder.path("s").display()
+    );
+    let run = weir(["-c", "-f", &folder.write("weir.cfg", &text)]);
+    assert!(run.code() == Some(1) && run.stderr.contains("'filter' : unknown keyword 'lua.nope'"), "{}", run.stderr);
+}
