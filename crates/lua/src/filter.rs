@@ -224,14 +224,17 @@ impl Scripted {
     /// Calls a function of the filter with its channel or its message; `None`: it returned nothing.
     fn call(&mut self, callback: &str, direction: Direction, http: bool) -> Result<Option<i64>, HeadRefused> {
         let payload = self.way(direction).payload.clone();
+        let both = [self.request.payload.clone(), self.response.payload.clone()];
         let machine = Arc::clone(&self.machine);
         let arguments = machine.with(|lua| {
+            let [request, response] = both;
             let side = if direction == Direction::Request { "req" } else { "res" };
             Ok(vec![
                 Value::Table(self.object.clone()),
                 Value::String(lua.create_string(callback)?),
                 Value::String(lua.create_string(side)?),
-                Value::UserData(lua.create_userdata(payload.clone())?),
+                Value::UserData(lua.create_userdata(request)?),
+                Value::UserData(lua.create_userdata(response)?),
                 Value::Boolean(http),
             ])
         });

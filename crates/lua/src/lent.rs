@@ -11,7 +11,7 @@ use expression::pattern::Regex;
 use expression::sample::{Context, Direction, EvalPlace, Type, Value as Sample, cast};
 use expression::variable::{Store, Variable};
 use expression::{Conversion, Expression};
-use mlua::{Lua, MultiValue, Value};
+use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 use policy::program::{Lent as _, Program};
 use policy::rule::{Change, Unfit};
 use wire::http::{Framing, Head};
@@ -166,8 +166,6 @@ pub(crate) fn dispatch(
     let name = text(arguments.first());
     let rest = arguments.get(1..).unwrap_or_default();
     let answer = match name.as_str() {
-        "fetch" => fetch(lent, rest, keeps_booleans),
-        "convert" => convert(lent, rest, keeps_booleans),
         "get_var" => get_variable(lent, rest, keeps_booleans),
         "set_var" | "unset_var" => set_variable(lent, rest, name == "set_var"),
         "headers" => Ok(headers(lent, &text(rest.first()) == "req")),
@@ -185,12 +183,25 @@ pub(crate) fn dispatch(
         "is_http" => Ok(Plain::Bool(is_http(lent))),
         _ => Err(format!("'{name}' is not supported")),
     };
-    let (value, error) = match answer {
-        Ok(value) => (value, Plain::Nil),
-        Err(error) => (Plain::Nil, Plain::Text(error.into_bytes())),
-    };
-    use mlua::IntoLua;
-    Ok([value.into_lua(lua)?, error.into_lua(lua)?].into_iter().collect())
+    self::answer(lua, answer)
+}
+
+/// An answer and what is wrong, as two values; the second is left out where nothing is.
+pub(crate) fn answer(lua: &Lua, answer: Result<Plain, String>) -> mlua::Result<MultiValue> {
+    match answer {
+        Ok(value) => value.into_lua_multi(lua),
+        Err(error) => (Value::Nil, error).into_lua_multi(lua),
+    }
+}
+
+/// A fetch, or a converter: `(name, as_text, arguments...)`.
+pub(crate) fn evaluate(
+    lent: &dyn Lent,
+    is_fetch: bool,
+    arguments: &[Value],
+    keeps_booleans: bool,
+) -> Result<Plain, String> {
+    if is_fetch { fetch(lent, arguments, keeps_booleans) } else { convert(lent, arguments, keeps_booleans) }
 }
 
 pub(crate) fn text(value: Option<&Value>) -> String {
@@ -199,20 +210,26 @@ pub(crate) fn text(value: Option<&Value>) -> String {
 
 /// `(name, as_text, arguments...)`.
 fn fetch(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
-    let (name, as_text) = (text(rest.first()), rest.get(1) == Some(&Value::Boolean(true)));
-    let written = call(&name, rest.get(2..).unwrap_or_default())?;
+    let as_text = matches!(rest.get(1), Some(Value::Boolean(true)));
+    // A fetch without arguments is known by its name.
+    let alone = rest.first().filter(|_| rest.len() == 2).and_then(Value::as_string).and_then(|name| name.to_str().ok());
+    let called = match alone {
+        Some(_) => String::new(),
+        None => call(&text(rest.first()), rest.get(2..).unwrap_or_default())?,
+    };
+    let written: &str = alone.as_ref().map_or(&called, |name| name);
     let mut answer = Err("no stream is at hand".to_owned());
     lent.lend(&mut |context| {
         answer = (|| {
             let program = context.program().ok_or("the configuration is not read yet")?;
             let expression = with_asked(program, |asked| {
-                if let Some(known) = asked.fetches.get(&written) {
+                if let Some(known) = asked.fetches.get(written) {
                     return known.clone();
                 }
                 let names = Running::new(program, context.frontend);
-                let read = Expression::parse_all(&written, place(context), &names);
+                let read = Expression::parse_all(written, place(context), &names);
                 let read = read.map(Arc::new).map_err(|error| wrong_arguments(&error.message));
-                asked.fetches.insert(written.clone(), read.clone());
+                asked.fetches.insert(written.to_owned(), read.clone());
                 read
             })?;
             Ok(show(context, expression.evaluate(context), as_text, keeps_booleans))
@@ -510,7 +527,7 @@ fn log(lent: &dyn Lent, rest: &[Value]) {
     voice::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
 }
 
-fn is_http(lent: &dyn Lent) -> bool {
+pub(crate) fn is_http(lent: &dyn Lent) -> bool {
     let mut http = false;
     lent.lend(&mut |context| {
         http = match (context.program, context.frontend) {

@@ -28,6 +28,8 @@ mod value;
 mod voice;
 
 #[cfg(test)]
+mod manual;
+#[cfg(test)]
 mod tests;
 
 pub use voice::Print;

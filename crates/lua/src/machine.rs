@@ -1,15 +1,15 @@
 //! One state of Lua: its libraries, its lock, its limits, and the functions that its scripts registered. Must never be held
 //! while something is waited for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use config::spec::{LuaLibraries, LuaSpec};
-use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Value, VmState};
-use parking_lot::ReentrantMutex;
+use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Thread, Value, VmState};
+use parking_lot::{Mutex, ReentrantMutex};
 
 use crate::registrations::Registrations;
-use crate::shared::{Burst, Current, Functions};
+use crate::shared::{Burst, Functions};
 
 /// What bounds scripts.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub(crate) struct ScriptLimits {
     pub(crate) keeps_booleans: bool,
 }
 
+/// Coroutines that are kept at most.
+const MOST_IDLE: usize = 16;
 /// Instructions between two looks at the clock, where no pause is forced.
 const LOOK_AFTER: u32 = 10_000;
 /// The least number of instructions between two pauses of a shared state.
@@ -54,6 +56,10 @@ impl ScriptLimits {
 /// A state.
 pub(crate) struct Machine {
     lua: ReentrantMutex<Lua>,
+    /// Coroutines whose functions have returned, to be used again.
+    idle: Mutex<Vec<Thread>>,
+    /// What calls functions with their transactions.
+    caller: OnceLock<Function>,
     /// The number of its thread, from 1; 0: all share it.
     pub(crate) number: usize,
     pub(crate) limits: ScriptLimits,
@@ -70,14 +76,14 @@ impl Machine {
         if memory > 0 {
             lua.set_memory_limit(memory)?;
         }
-        lua.set_app_data(Current(None));
         lua.set_app_data(Functions::default());
         lua.set_app_data(Registrations::default());
         lua.set_app_data(Burst { deadline: None, thread: None, cut: None });
         prepend_paths(&lua, spec)?;
         let often = limits.forced_yield.unwrap_or(LOOK_AFTER);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua))?;
-        let machine = Self { lua: ReentrantMutex::new(lua), number, limits };
+        let machine =
+            Self { lua: ReentrantMutex::new(lua), idle: Mutex::default(), caller: OnceLock::new(), number, limits };
         machine.with(|lua| crate::prelude::open(lua, number, machine.limits.keeps_booleans))?;
         Ok(Arc::new(machine))
     }
@@ -85,6 +91,38 @@ impl Machine {
     /// Calls `with` under the state's lock. A state that this thread holds already is lent again.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Lua) -> T) -> T {
         with(&self.lua.lock())
+    }
+
+    /// A coroutine that will run a function.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn coroutine(&self, function: Function) -> mlua::Result<Thread> {
+        self.with(|lua| match self.idle.lock().pop() {
+            Some(idle) => {
+                idle.reset(function)?;
+                Ok(idle)
+            }
+            None => lua.create_thread(function),
+        })
+    }
+
+    /// A coroutine's function has returned.
+    pub(crate) fn keep(&self, thread: &Thread) {
+        let mut idle = self.idle.lock();
+        if idle.len() < MOST_IDLE {
+            idle.push(thread.clone());
+        }
+    }
+
+    /// What calls functions with their transactions, once it is known.
+    pub(crate) fn caller(&self) -> Option<&Function> {
+        self.caller.get()
+    }
+
+    /// Remembers it.
+    pub(crate) fn keep_caller(&self, caller: Function) -> Function {
+        self.caller.get_or_init(|| caller).clone()
     }
 
     /// The function that was registered under that key.

@@ -10,9 +10,9 @@ use expression::sample::Context;
 use expression::variable::Variable;
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
 
-use crate::lent::text;
+use crate::lent::{answer, dispatch, evaluate, text};
 use crate::registrations::{Kind, Registrations};
-use crate::shared::{CLASSES, Current, Functions, Mark, WakeTime};
+use crate::shared::{CLASSES, Functions, LENT, Mark, WakeTime};
 use crate::socket::Handle;
 use crate::value::{Plain, of_sample};
 
@@ -42,7 +42,7 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     let (native, mark) = (lua.create_table()?, lua.create_table()?);
     lua.set_app_data(Mark(mark.clone()));
     native.set("thread", number)?;
-    asking(lua, &native)?;
+    asking(lua, &native, keeps_booleans)?;
     registering(lua, &native)?;
     telling(lua, &native, keeps_booleans)?;
     texts(lua, &native)?;
@@ -76,20 +76,19 @@ pub(crate) fn native(lua: &Lua, name: &str) -> mlua::Result<Function> {
 }
 
 /// What reaches the stream that is at hand.
-fn asking(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    native.set(
-        "ask",
-        lua.create_function(|lua, arguments: MultiValue| {
-            let current = lua.app_data_ref::<Current>().and_then(|current| current.0.clone());
-            match current {
-                Some(current) => current.call::<MultiValue>(arguments),
-                None => {
-                    let wrong = "no stream is at hand".into_lua(lua)?;
-                    Ok([Value::Nil, wrong].into_iter().collect())
-                }
-            }
-        })?,
-    )?;
+fn asking(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
+    let ask = move |lua: &Lua, arguments: Variadic<Value>| match LENT.is_set() {
+        true => LENT.with(|lent| dispatch(lua, lent, &arguments, keeps_booleans)),
+        false => nothing_at_hand(lua),
+    };
+    native.set("ask", lua.create_function(ask)?)?;
+    for (name, is_fetch) in [("fetch", true), ("convert", false)] {
+        let call = move |lua: &Lua, arguments: Variadic<Value>| match LENT.is_set() {
+            true => LENT.with(|lent| answer(lua, evaluate(lent, is_fetch, &arguments, keeps_booleans))),
+            false => nothing_at_hand(lua),
+        };
+        native.set(name, lua.create_function(call)?)?;
+    }
     native.set(
         "log",
         lua.create_function(|_, (level, message): (i64, mlua::String)| {
@@ -97,6 +96,11 @@ fn asking(lua: &Lua, native: &Table) -> mlua::Result<()> {
             Ok(())
         })?,
     )
+}
+
+fn nothing_at_hand(lua: &Lua) -> mlua::Result<MultiValue> {
+    let wrong = "no stream is at hand".into_lua(lua)?;
+    Ok([Value::Nil, wrong].into_iter().collect())
 }
 
 fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {

@@ -13,63 +13,59 @@ use expression::convert::Converter;
 use expression::fetch::Fetch;
 use expression::sample::{Context, Places, Type, Value as Sample};
 use expression::{Arguments, Kind as Parameter, Signature};
-use mlua::{MultiValue, Value};
+use mlua::{Function, MultiValue, Value};
 use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wait};
 
-use crate::lent::{Evaluation, Lent, fit};
+use crate::lent::{Evaluation, Lent, fit, is_http};
 use crate::machine::Machine;
 use crate::prelude::native;
 use crate::registrations::Kind;
 use crate::run::{Answer, Run};
-use crate::shared::{Current, Mark, WakeTime};
+use crate::shared::{Mark, WakeTime};
 use crate::{Home, voice};
 
 /// Arguments of a fetch or a converter at most.
 const MOST_ARGUMENTS: usize = 5;
 
-/// Runs what may not pause, and returns what it returned.
+/// Runs what may not pause, and returns what it returned. The arguments are made under the state's lock.
 fn run_at_once(
     machine: &Arc<Machine>,
-    what: String,
+    what: &Arc<str>,
     key: &str,
     lent: &dyn Lent,
-    arguments: impl FnOnce(&mlua::Lua) -> mlua::Result<Vec<Value>>,
+    arguments: impl FnOnce(&mlua::Lua, Function) -> mlua::Result<(Function, Vec<Value>)>,
 ) -> Result<MultiValue, String> {
-    let function = machine.function(key).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
-    let run = machine.with(|lua| {
-        let arguments = with_stream(lua, lent, machine.limits.keeps_booleans, arguments)
-            .map_err(|error| format!("Lua {what}: {error}"))?;
-        Run::new(machine, function, arguments, (what.clone(), machine.limits.session, false))
-    });
-    let mut run = run?;
-    let mut cx = task::Context::from_waker(Waker::noop());
-    match run.poll(&mut cx, Some(lent), &mut |_, _, _| Answer::Unknown) {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => Err(format!("Lua {what}: yield not allowed.")),
-    }
-}
-
-/// Makes arguments while the stream is at hand.
-fn with_stream(
-    lua: &mlua::Lua,
-    lent: &dyn Lent,
-    keeps_booleans: bool,
-    make: impl FnOnce(&mlua::Lua) -> mlua::Result<Vec<Value>>,
-) -> mlua::Result<Vec<Value>> {
-    lua.scope(|scope| {
-        let ask = scope.create_function(|lua, arguments: MultiValue| {
-            crate::lent::dispatch(lua, lent, &arguments.into_iter().collect::<Vec<_>>(), keeps_booleans)
-        })?;
-        let outer = lua.set_app_data(Current(Some(ask)));
-        let made = make(lua);
-        lua.set_app_data(outer.unwrap_or(Current(None)));
-        made
+    machine.with(|lua| {
+        let function = machine.function(key).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
+        let made = arguments(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
+        let mut run = Run::new(machine, made.0, made.1, (Arc::clone(what), machine.limits.session, false))?;
+        let mut cx = task::Context::from_waker(Waker::noop());
+        match run.poll(&mut cx, Some(lent), &mut |_, _, _| Answer::Unknown) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(format!("Lua {what}: yield not allowed.")),
+        }
     })
 }
 
-fn written(lua: &mlua::Lua, arguments: &Arguments) -> mlua::Result<Vec<Value>> {
-    let texts = (0..MOST_ARGUMENTS).map_while(|index| arguments.text(index));
-    texts.map(|text| lua.create_string(text).map(Value::String)).collect()
+/// What calls a function with its transaction, and the first arguments of that.
+fn with_transaction(
+    lua: &mlua::Lua,
+    machine: &Machine,
+    function: Function,
+    lent: &dyn Lent,
+) -> mlua::Result<(Function, Vec<Value>)> {
+    let caller = match machine.caller() {
+        Some(caller) => caller.clone(),
+        None => machine.keep_caller(native(lua, "with_transaction")?),
+    };
+    Ok((caller, vec![Value::Function(function), Value::Boolean(is_http(lent))]))
+}
+
+fn written(lua: &mlua::Lua, arguments: &Arguments, all: &mut Vec<Value>) -> mlua::Result<()> {
+    for text in (0..MOST_ARGUMENTS).map_while(|index| arguments.text(index)) {
+        all.push(Value::String(lua.create_string(text)?));
+    }
+    Ok(())
 }
 
 /// What a function returned, as a sample of text.
@@ -84,14 +80,14 @@ fn parameters() -> Signature {
 
 /// Registers a fetch.
 pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool {
-    let (key, short) = (format!("fetch.{name}"), name.to_owned());
+    let (key, what): (_, Arc<str>) = (format!("fetch.{name}"), format!("sample-fetch '{name}'").into());
     let eval = move |context: &Context<'_>, arguments: &Arguments| -> Option<MultiValue> {
-        let (machine, what) = (home.machine()?, format!("sample-fetch '{short}'"));
+        let machine = home.machine()?;
         let lent = Evaluation(context);
-        let made = run_at_once(&machine, what, &key, &lent, |lua| {
-            let mut all = vec![native(lua, "transaction")?.call::<Value>(())?];
-            all.extend(written(lua, arguments)?);
-            Ok(all)
+        let made = run_at_once(&machine, &what, &key, &lent, |lua, function| {
+            let (caller, mut all) = with_transaction(lua, &machine, function, &lent)?;
+            written(lua, arguments, &mut all)?;
+            Ok((caller, all))
         });
         made.map_err(|why| voice::failed(context.frontend, &why)).ok()
     };
@@ -105,15 +101,15 @@ pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool
 
 /// Registers a converter.
 pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> bool {
-    let (key, short) = (format!("converter.{name}"), name.to_owned());
+    let (key, what): (_, Arc<str>) = (format!("converter.{name}"), format!("converter '{name}'").into());
     let eval = move |context: &Context<'_>, value: Sample<'_>, arguments: &Arguments| -> Option<MultiValue> {
-        let (machine, what) = (home.machine()?, format!("converter '{short}'"));
+        let machine = home.machine()?;
         let lent = Evaluation(context);
-        let made = run_at_once(&machine, what, &key, &lent, |lua| {
+        let made = run_at_once(&machine, &what, &key, &lent, |lua, function| {
             let input = value.bytes().unwrap_or_default();
             let mut all = vec![Value::String(lua.create_string(input)?)];
-            all.extend(written(lua, arguments)?);
-            Ok(all)
+            written(lua, arguments, &mut all)?;
+            Ok((function, all))
         });
         made.map_err(|why| voice::failed(context.frontend, &why)).ok()
     };
@@ -171,16 +167,15 @@ impl Acting {
         let machine = self.home.machine().ok_or_else(missing)?;
         let function = machine.function(&format!("action.{}", self.name)).ok_or_else(missing)?;
         machine.with(|lua| {
-            let arguments = with_stream(lua, stream, machine.limits.keeps_booleans, |lua| {
-                let mut all = vec![native(lua, "transaction")?.call::<Value>(())?];
+            let arguments = with_transaction(lua, &machine, function, stream).and_then(|(caller, mut all)| {
                 for argument in self.arguments.iter() {
                     all.push(Value::String(lua.create_string(&**argument)?));
                 }
-                Ok(all)
+                Ok((caller, all))
             });
-            let arguments = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
+            let (caller, arguments) = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
             lua.remove_app_data::<WakeTime>();
-            Run::new(&machine, function, arguments, (what.clone(), machine.limits.session, true))
+            Run::new(&machine, caller, arguments, (what.as_str(), machine.limits.session, true))
         })
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, ThreadStatus, Value};
 
 use crate::jobs;
-use crate::lent::{self, Lent};
+use crate::lent::Lent;
 use crate::machine::{Machine, describe, split_traceback};
-use crate::shared::{Burst, Current, Cut, Mark};
+use crate::shared::{Burst, Cut, LENT, Mark};
 use crate::value::{Job, Plain};
 
 /// What the caller of a run makes of what the function asks.
@@ -44,7 +44,7 @@ pub(crate) struct Run {
     machine: Arc<Machine>,
     thread: Thread,
     /// As messages name it: `function 'x'`.
-    what: String,
+    what: Arc<str>,
     limit: Option<Duration>,
     spent: Duration,
     yields: bool,
@@ -71,9 +71,10 @@ impl Run {
         machine: &Arc<Machine>,
         function: Function,
         arguments: Vec<Value>,
-        (what, limit, yields): (String, Option<Duration>, bool),
+        (what, limit, yields): (impl Into<Arc<str>>, Option<Duration>, bool),
     ) -> Result<Self, String> {
-        let thread = machine.with(|lua| lua.create_thread(function)).map_err(|error| format!("Lua {what}: {error}"))?;
+        let what = what.into();
+        let thread = machine.coroutine(function).map_err(|error| format!("Lua {what}: {error}"))?;
         let (machine, state) = (Arc::clone(machine), State::New(arguments));
         Ok(Self { machine, thread, what, limit, spent: Duration::ZERO, yields, starts: false, state })
     }
@@ -153,12 +154,14 @@ impl Run {
             let deadline = [burst, whole].into_iter().flatten().min_by_key(|(moment, _)| *moment);
             let pauses = self.yields && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
-            let outer = lua.set_app_data(Burst { deadline, thread, cut: None });
-            let result = self.call(lua, arguments, lent);
-            let cut = lua.app_data_ref::<Burst>().and_then(|burst| burst.cut);
-            if let Some(outer) = outer {
-                lua.set_app_data(outer);
-            }
+            let burst = Burst { deadline, thread, cut: None };
+            let outer = lua.app_data_mut::<Burst>().map(|mut own| std::mem::replace(&mut *own, burst));
+            let result = match lent {
+                Some(lent) => LENT.set(lent, || self.thread.resume(arguments)),
+                None => self.thread.resume(arguments),
+            };
+            let own = lua.app_data_mut::<Burst>().zip(outer);
+            let cut = own.and_then(|(mut own, outer)| std::mem::replace(&mut *own, outer).cut);
             self.spent += rt::clock::moment().saturating_since(begun);
             match (result, cut) {
                 (_, Some(Cut::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),
@@ -169,31 +172,10 @@ impl Run {
         })
     }
 
-    /// Resumes the coroutine, with what it may ask of the stream at hand.
-    fn call(&self, lua: &Lua, arguments: MultiValue, lent: Option<&dyn Lent>) -> mlua::Result<MultiValue> {
-        let keeps_booleans = self.machine.limits.keeps_booleans;
-        match lent {
-            None => {
-                let outer = lua.set_app_data(Current(None));
-                let result = self.thread.resume(arguments);
-                lua.set_app_data(outer.unwrap_or(Current(None)));
-                result
-            }
-            Some(lent) => lua.scope(|scope| {
-                let ask = scope.create_function(|lua, arguments: MultiValue| {
-                    lent::dispatch(lua, lent, &arguments.into_iter().collect::<Vec<_>>(), keeps_booleans)
-                })?;
-                let outer = lua.set_app_data(Current(Some(ask)));
-                let result = self.thread.resume(arguments);
-                lua.set_app_data(outer.unwrap_or(Current(None)));
-                result
-            }),
-        }
-    }
-
     /// What a pause or a return means.
     fn sort(&self, lua: &Lua, mut values: MultiValue) -> ResumeResult {
         if self.thread.status() != ThreadStatus::Resumable {
+            self.machine.keep(&self.thread);
             return ResumeResult::Ended(values);
         }
         let is_ask = match (values.front(), lua.app_data_ref::<Mark>()) {

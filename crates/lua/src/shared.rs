@@ -6,6 +6,8 @@ use std::time::Duration;
 use base::moment::Moment;
 use mlua::{Function, Table, Thread};
 
+use crate::lent::Lent;
+
 /// How tracebacks name the classes; HAProxy has them in C.
 pub(crate) const CLASSES: &str = "[haproxy]";
 
@@ -28,8 +30,10 @@ pub(crate) struct Burst {
     pub(crate) cut: Option<Cut>,
 }
 
-/// What scripts ask the stream by that is at hand.
-pub(crate) struct Current(pub(crate) Option<Function>);
+scoped_tls_hkt::scoped_thread_local!(
+    /// The stream that is at hand while a function runs on this thread.
+    pub(crate) static LENT: for<'a> &'a dyn Lent
+);
 
 /// What was registered in a state.
 #[derive(Default)]

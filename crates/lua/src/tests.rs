@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn machine(limits: &str) -> Arc<Machine> {
+pub(crate) fn machine(limits: &str) -> Arc<Machine> {
     let text = format!("global\n{limits}\n");
     let file = config::InputFile { name: "haproxy.cfg".to_owned(), bytes: text.into_bytes() };
     let loaded = config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
@@ -156,5 +156,58 @@ fn libraries_are_those_that_were_asked_for() {
             expected.replace(['{', '}'], ""),
             "{limits}"
         );
+    }
+}
+
+/// Scripts that take as much as they can, run at once and as what may pause: each ends with HAProxy's message, and the state
+/// serves what comes after it.
+#[test]
+fn hostile_scripts_end_and_harm_nothing_else() {
+    const ENDLESS: &str = " tune.lua.maxmem 16\n tune.lua.burst-timeout 50ms\n tune.lua.session-timeout 100ms";
+    const GREEDY: &str = " tune.lua.maxmem 16\n tune.lua.burst-timeout 0\n tune.lua.session-timeout 0";
+    let rows = [
+        (GREEDY, "local function f() return 1 + f() end f()", ""),
+        (GREEDY, "local s = 'x' while true do s = s .. s end", "out of memory error."),
+        (GREEDY, "return ('x'):rep(1 << 28)", "out of memory error."),
+        (GREEDY, "local t = {} for i = 1, 1e9 do t[i] = i end", "out of memory error."),
+        (GREEDY, "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end", "out of memory error."),
+        (
+            GREEDY,
+            "local c = core.concat() while true do c:add(('x'):rep(1 << 20) .. #c.pieces) end",
+            "out of memory error.",
+        ),
+        (GREEDY, "local f f = function() coroutine.wrap(f)() end f()", ""),
+        (ENDLESS, "while true do end", "timeout."),
+        (ENDLESS, "local f f = function() return f() end f()", "timeout."),
+        (ENDLESS, "while true do pcall(error) end", "timeout."),
+        (ENDLESS, "while true do string.rep('x', 1000) end", "timeout."),
+        (
+            ENDLESS,
+            "local t = setmetatable({}, {__index = function(t, k) while true do end end}) return t.x",
+            "timeout.",
+        ),
+    ];
+    for (limits, text, expected) in rows {
+        let machine = machine(limits);
+        for yields in [false, true] {
+            let function = machine.with(|lua| lua.load(text).into_function().expect("a script"));
+            let what = ("action 'a'", machine.limits.session, yields);
+            let why = match Run::new(&machine, function, Vec::new(), what) {
+                Err(why) => why,
+                Ok(mut run) => {
+                    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+                    loop {
+                        match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
+                            std::task::Poll::Ready(Err(why)) => break why,
+                            std::task::Poll::Ready(Ok(_)) => break "Lua action 'a': ended".to_owned(),
+                            std::task::Poll::Pending => {}
+                        }
+                    }
+                }
+            };
+            assert!(why.starts_with("Lua action 'a': ") && why.contains(expected), "{text}: {why}");
+        }
+        machine.with(|lua| lua.gc_collect()).expect("collected");
+        assert_eq!(evaluate(&machine, "return 1 + 1").as_deref(), Ok("2"), "{text}");
     }
 }

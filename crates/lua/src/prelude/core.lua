@@ -4,7 +4,7 @@ local native, mark = ...
 local error, type, tostring, setmetatable = error, type, tostring, setmetatable
 local pairs, ipairs, rawset, select = pairs, ipairs, rawset, select
 local yield = coroutine.yield
-local ask = native.ask
+local ask, fetch, convert = native.ask, native.fetch, native.convert
 
 -- Raises a message with the place of the script that called.
 local function fail(message, level) error(message, level or 3) end
@@ -29,7 +29,9 @@ local function answered(value, wrong)
 end
 
 -- A class: its methods, and the text that its objects show as.
+native.classes = {}
 local function class(name, methods)
+    native.classes[name] = methods
     local meta = { __index = methods, __metatable = nil, __name = "HAProxy class " .. name }
     meta.__tostring = function() return "HAProxy class " .. name end
     return meta
@@ -235,13 +237,13 @@ local function callable(kind, name, as_text)
     if not real then return nil end
     if kind == "fetch" then
         return function(_, ...)
-            local value, wrong = ask("fetch", real, as_text, ...)
+            local value, wrong = fetch(real, as_text, ...)
             if wrong ~= nil then error(wrong, 0) end
             return value
         end
     end
     return function(_, input, ...)
-        local value, wrong = ask("convert", real, as_text, input, ...)
+        local value, wrong = convert(real, as_text, input, ...)
         if wrong ~= nil then error(wrong, 0) end
         return value
     end
@@ -349,20 +351,24 @@ function txn_methods.done(_, reply)
     if reply ~= nil then reply = default_reply(given(reply, 2, "done", "table")) end
     yield(mark, "done", mark, reply)
 end
-local txn_class = class("TXN", txn_methods)
+-- Transactions of HTTP and of TCP: what they have in common with all others of their kind is in their class.
+local function transaction_class(is_http)
+    local methods = { f = fetches, sf = string_fetches, c = converters, sc = string_converters }
+    for name, method in pairs(txn_methods) do methods[name] = method end
+    methods.http = is_http and http or nil
+    methods.req, methods.res = native.channels(is_http)
+    return class("TXN", methods)
+end
+local http_txn, tcp_txn
+function native.open_transactions() http_txn, tcp_txn = transaction_class(true), transaction_class(false) end
+function native.transaction() return setmetatable({}, ask("is_http") and http_txn or tcp_txn) end
+-- Calls a function with its transaction, and with what follows.
+function native.with_transaction(func, is_http, ...) return func(setmetatable({}, is_http and http_txn or tcp_txn), ...) end
 
 local function unsupported(name)
     return function() error("'" .. name .. "' is not supported yet by Weir", 2) end
 end
 native.unsupported = unsupported
-function native.transaction()
-    local txn = { f = fetches, sf = string_fetches, c = converters, sc = string_converters }
-    local is_http = ask("is_http")
-    if is_http then txn.http = http end
-    txn.req, txn.res = native.channels(is_http)
-    return setmetatable(txn, txn_class)
-end
-
 local map_class = class("Map", {
     lookup = function(self, text) return (native.map_find(self.number, given(text, 2, "lookup", "string"))) end,
     slookup = function(self, text) return native.map_find(self.number, given(text, 2, "slookup", "string")) or "" end,
@@ -382,6 +388,6 @@ end
 native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,
     fetches = fetches, string_fetches = string_fetches, converters = converters, string_converters = string_converters,
-    http = http, yield = yield, mark = mark, ask = ask, txn_class = txn_class, default_reply = default_reply,
+    http = http, yield = yield, mark = mark, ask = ask, default_reply = default_reply,
     unsupported = unsupported, pairs = pairs, register_check = register_check,
 }

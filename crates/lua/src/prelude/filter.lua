@@ -8,7 +8,7 @@ local setmetatable, type, error, select, tostring = setmetatable, type, error, s
 -- A call on a payload, or HAProxy's error.
 local function payload(self, name, ...)
     local value, wrong = native.payload(self[0], name, ...)
-    if wrong then error(wrong, 3) end
+    if wrong then error(wrong, 0) end
     return value
 end
 local function numbers(method, offset, length)
@@ -19,14 +19,14 @@ end
 
 -- Channels. One that has a payload is a filter's; others are an action's, which sees what has come.
 local function may_change(self, method)
-    if self.http then error("Cannot manipulate HAProxy channels in HTTP mode.", 3) end
+    if self.http then error("Cannot manipulate HAProxy channels in HTTP mode.", 0) end
     if not self[0] then
         error("'Channel:" .. method .. "' is not supported by Weir outside of a filter: what a session has sent is changed by "
             .. "filters", 3)
     end
 end
 local function seen(self, name, ...)
-    if self.http then error("Cannot manipulate HAProxy channels in HTTP mode.", 3) end
+    if self.http then error("Cannot manipulate HAProxy channels in HTTP mode.", 0) end
     if self[0] then return payload(self, name, ...) end
     local value, wrong = ask("channel", self.side, name, ...)
     if wrong then error(wrong, 3) end
@@ -92,6 +92,8 @@ local channel_class = class("Channel", channel_methods)
 local function channel(side, handle, http) return setmetatable({ side = side, http = http, [0] = handle }, channel_class) end
 function native.channels(http) return channel("req", nil, http), channel("res", nil, http) end
 
+native.open_transactions()
+
 -- Messages.
 local message_methods = {
     is_resp = function(self) return self.side == "res" end,
@@ -155,14 +157,18 @@ function native.prepare_filter(name, arguments)
     return made
 end
 function native.new_filter(made) return made:new() end
-function native.filter_call(object, name, side, handle, http)
+local function message(chn)
+    return setmetatable({ channel = chn, side = chn.side, [0] = chn[0] }, message_class)
+end
+function native.filter_call(object, name, side, request, response, http)
     local func = object[name]
     if func == nil then return nil end
-    local chn = channel(side, handle, native.is_http_stream())
-    if http then
-        return func(object, native.transaction(), setmetatable({ channel = chn, side = side, [0] = handle }, message_class))
-    end
-    return func(object, native.transaction(), chn)
+    local txn, is_http = native.transaction(), ask("is_http") or false
+    txn.req, txn.res = channel("req", request, is_http), channel("res", response, is_http)
+    if is_http then txn.http_req, txn.http_res = message(txn.req), message(txn.res) end
+    local chn = side == "req" and txn.req or txn.res
+    if http then return func(object, txn, message(chn)) end
+    return func(object, txn, chn)
 end
 local function data_filter(name, wants)
     filter[name] = function(_, chn)
@@ -175,4 +181,3 @@ end
 data_filter("register_data_filter", true)
 data_filter("unregister_data_filter", false)
 function filter.wake_time(milliseconds) native.wake_time(given(milliseconds, 1, "wake_time", "integer")) end
-function native.is_http_stream() return (ask("is_http")) end

@@ -123,7 +123,7 @@ local methods = {
         return kit.subscribe("event_sub", select("#", ...), types, func, kinds.PAT_REF, nil, nil, name)
     end,
 }
-local patref = class("Patref", nil)
+local patref = class("Patref", methods)
 patref.__index = function(self, key)
     if methods[key] then return methods[key] end
     if type(key) ~= "string" then return nil end

@@ -8,6 +8,9 @@ local select, next = select, next
 -- A class whose objects have attributes that are made when they are asked for.
 local function lively(name, methods, attributes)
     local meta = class(name, nil)
+    native.classes[name] = setmetatable({}, {
+        __index = function(_, key) return methods[key] or attributes[key] end,
+    })
     meta.__index = function(self, key)
         local make = attributes[key]
         if make then return make(self) end

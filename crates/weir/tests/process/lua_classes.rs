@@ -47,7 +47,7 @@ end)
 core.register_cli({"lua", "run"}, "lua run", function(applet)
     local code = applet:receive()
     local p, s1, s2 = core.proxies, core.backends.b.servers.s1, core.backends.b.servers.s2
-    local env = setmetatable({ p = p, s1 = s1, s2 = s2 }, { __index = _G })
+    local env = setmetatable({ p = p, s1 = s1, s2 = s2, m = core.get_patref("MAP") }, { __index = _G })
     for line in code:gmatch("[^\n]+") do
         local made = table.pack(pcall(load("return " .. line, "x", "t", env)))
         for i = 2, made.n do made[i] = show(made[i]) end
@@ -57,11 +57,13 @@ end)
 "#;
 
 fn begin(folder: &Folder) -> Running {
-    let script = folder.write("s.lua", SCRIPT);
+    let map = folder.write("a.map", "k1 v1\n");
+    let script = folder.write("s.lua", &SCRIPT.replace("MAP", &map));
     let at = |name: &str| folder.path(name).display().to_string();
     let text = format!(
         "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n log stdout format raw local0\n stats socket {} level admin\n lua-load {script}\n\
-         {DEFAULTS}frontend f\n bind {} name one\n bind {}\n default_backend b\nbackend b\n balance roundrobin\n \
+         {DEFAULTS}frontend f\n bind {} name one\n bind {}\n \
+         http-request set-header x %[path,map({map})]\n default_backend b\nbackend b\n balance roundrobin\n \
          email-alert mailers m\n email-alert from f@x\n email-alert to t@x\n \
          server s1 127.0.0.1:81 weight 10\n server s2 unix@{} backup maxconn 30 weight 7\n\
          backend st\n stick-table type ip size 1m expire 60s store gpc0,conn_rate(3s)\n\

@@ -517,6 +517,13 @@ pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut impl 
 
 /// Puts the filters in the way of both directions of a tunnel.
 pub fn install_both(filters: Option<&Filters>, duplex: &mut Duplex) {
+    if let Some(filters) = filters {
+        let set = &mut *filters.borrow_mut();
+        if set.scripted && !set.scene.http {
+            // No head of an answer tells scripts that it begins.
+            set.tell_of(Direction::Response, Event::Opened(Direction::Response), |_| true);
+        }
+    }
     install(filters, Direction::Request, &mut duplex.up, true);
     install(filters, Direction::Response, &mut duplex.down, true);
 }
