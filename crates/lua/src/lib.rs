@@ -2,6 +2,7 @@
 //! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
 
 mod address;
+mod classes;
 mod command;
 mod events;
 mod filter;
@@ -65,7 +66,7 @@ pub(crate) fn process() -> Option<Arc<Process>> {
 }
 
 /// Answers a command of the runtime API; `None`: it cannot be answered now.
-pub(crate) fn command(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+pub(crate) fn run_command(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
     crate::here()?;
     COMMAND.get().and_then(|command| command(words, payload))
 }
@@ -145,7 +146,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
         let machine = Machine::new(spec, number, ScriptLimits::new(spec, sharers), memory)?;
         task::open(&machine)?;
         machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?))?;
-        machine.with(prelude::open_rest)?;
+        machine.with(classes::open)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =

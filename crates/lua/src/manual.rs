@@ -76,7 +76,7 @@ fn every_name_of_the_manual_is_there() {
     let machine = tests::machine("");
     task::open(&machine).expect("a state");
     machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?)).expect("a state");
-    machine.with(prelude::open_rest).expect("a state");
+    machine.with(classes::open).expect("a state");
     machine.with(|lua| {
         let native: mlua::Table = lua.named_registry_value("native").expect("a table");
         let classes: mlua::Table = native.get("classes").expect("a table");

@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mlua::{Lua, UserData, Value};
 
-use crate::lent::text;
-
 /// Bytes of what has come at most.
 pub(crate) const ROOM: usize = 16_384;
 
@@ -152,7 +150,8 @@ pub(crate) fn call(lua: &Lua, arguments: mlua::MultiValue) -> mlua::Result<(Valu
         return Ok((Value::Nil, Some("there is no payload here.")));
     };
     let handle = handle.borrow::<Handle>()?.clone();
-    let answer = handle.lock().call(&text(arguments.get(1)), arguments.get(2..).unwrap_or_default());
+    let name = arguments.get(1).and_then(Value::as_string).map(|name| name.to_string_lossy()).unwrap_or_default();
+    let answer = handle.lock().call(&name, arguments.get(2..).unwrap_or_default());
     Ok(match answer {
         Ok(Given::Nothing) => (Value::Nil, None),
         Ok(Given::Number(number)) => (Value::Integer(number), None),

@@ -55,21 +55,6 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     lua.set_named_registry_value("native", native)
 }
 
-/// Opens the classes that need the state's own machine.
-///
-/// # Errors
-/// Lua's.
-pub(crate) fn open_rest(lua: &Lua) -> mlua::Result<()> {
-    let native: Table = lua.named_registry_value("native")?;
-    crate::events::open(lua, &native)?;
-    crate::proxies::open(lua, &native)?;
-    crate::patterns::open(lua, &native)?;
-    for part in [include_str!("prelude/proxies.lua"), include_str!("prelude/lists.lua")] {
-        lua.load(part).set_name(format!("={CLASSES}")).call::<()>(native.clone())?;
-    }
-    Ok(())
-}
-
 /// A function of the classes.
 pub(crate) fn native(lua: &Lua, name: &str) -> mlua::Result<Function> {
     lua.named_registry_value::<Table>("native")?.get(name)

@@ -148,7 +148,7 @@ fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
 /// Numbers and texts of `show stat ... typed`, by their names.
 fn statistics(proxy: u32, kind: u32, number: u32) -> Option<Plain> {
     let words = ["show", "stat", &proxy.to_string(), &kind.to_string(), &number.to_string(), "typed"];
-    let text = crate::command(&words.map(str::to_owned), None)?;
+    let text = crate::run_command(&words.map(str::to_owned), None)?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let mut rows = Vec::new();
     for line in text.lines() {
@@ -199,7 +199,7 @@ fn table_information(name: &str) -> Option<Plain> {
 fn table_entries(name: &str, words: &[String], whole: bool) -> Option<Plain> {
     let mut all = vec!["show".to_owned(), "table".to_owned(), name.to_owned()];
     all.extend_from_slice(words);
-    let text = crate::command(&all, None)?;
+    let text = crate::run_command(&all, None)?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let mut rows = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("0x")) {
@@ -268,6 +268,6 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
 fn command(lua: &Lua, (words, payload): (Vec<mlua::String>, Option<mlua::String>)) -> mlua::Result<Value> {
     let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
     let payload = payload.map(|payload| payload.as_bytes().to_vec());
-    let Some(answer) = crate::command(&words, payload.as_deref()) else { return Ok(Value::Nil) };
+    let Some(answer) = crate::run_command(&words, payload.as_deref()) else { return Ok(Value::Nil) };
     lua.create_string(answer.trim_ascii_end())?.into_lua(lua)
 }

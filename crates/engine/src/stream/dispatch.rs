@@ -1,6 +1,5 @@
 //! A request on its way: its backend, a server's link, the exchange, what becomes of both connections. Must never touch a body.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
 use balance::Subject;
@@ -34,7 +33,7 @@ use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{
-    body, conclude, fcgi, filter, forwarded, instrumentation, kernel, metrics, observing, otel, persistence, serving,
+    body, conclude, fcgi, filter, heads, instrumentation, kernel, metrics, observing, otel, persistence, serving,
     sticking, tracing, tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -43,28 +42,20 @@ use crate::worker::{SharedStreamState, Slot};
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
-/// A filter of a script refuses the request.
-const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
-
 /// The head of a request does not fit.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
-    prepare_head(session, &state, route.proxy);
-    let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
-    let passes = !is_scripted || rt::boxed(pass_scripts(session, &state)).await;
+    let refused = heads::pass(session, &state, route.proxy).await;
     let plan = Plan::of(session, client, &state, route);
     let Ok(mut up) = plan.start_body(session, client, &state, body) else {
         return rt::boxed(reply_broken(session, client, state)).await;
     };
-    if !passes {
-        return rt::boxed(reply_error(session, client, state, REFUSED, up)).await;
-    }
     let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
-    if state.borrow().exhausted.get() {
-        return rt::boxed(reply_error(session, client, state, EXHAUSTED, up)).await;
+    if refused.is_some() || state.borrow().exhausted.get() {
+        return rt::boxed(reply_error(session, client, state, refused.unwrap_or(EXHAUSTED), up)).await;
     }
     let mut turn = Turn { held: None, fresh: false, exclude: None };
     loop {
@@ -160,23 +151,6 @@ struct Exchanged {
     /// Head and first bytes of a tunnel's answer.
     tunnelled: Option<(Buffer, Buffer)>,
     ending: Option<Box<Ending<'static>>>,
-}
-
-/// Adds to a request's head what its proxies say.
-fn prepare_head(session: &Session, state: &SharedStreamState, proxy: &Proxy) {
-    forwarded::add(session, proxy, state);
-    if let Some(name) = &proxy.http.send_name_header {
-        state.borrow_mut().request.remove_all(name);
-    }
-    otel::prepare(&mut state.borrow_mut());
-    instrumentation::prepare(session, state);
-}
-
-/// Has scripts' filters see a request's head. False: one of them refuses it.
-async fn pass_scripts(session: &Session, state: &SharedStreamState) -> bool {
-    let Some(filters) = state.borrow().filters.clone() else { return true };
-    filter::negotiate(session, &filters, state);
-    poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await.is_ok()
 }
 
 impl<'s> Plan<'s> {

@@ -25,6 +25,7 @@ pub mod forwarded;
 mod freshness;
 pub(crate) mod handshake;
 pub mod header_validation;
+mod heads;
 pub mod hedging;
 mod hints;
 pub mod http;

@@ -1,0 +1,35 @@
+//! A request's head on its way to a server: what proxies add to it, and the filters of scripts that see it. Must never choose a
+//! server.
+
+use std::future::poll_fn;
+
+use expression::sample::Direction;
+use policy::program::Proxy;
+
+use crate::session::Session;
+use crate::stream::reply::Failure;
+use crate::stream::{filter, forwarded, instrumentation, otel};
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
+
+/// A filter of a script refuses the request.
+const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
+
+/// Adds what the proxies say, and has filters of scripts see the head. Why it must not go on, where it must not.
+pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Option<Failure> {
+    forwarded::add(session, proxy, state);
+    if let Some(name) = &proxy.http.send_name_header {
+        state.borrow_mut().request.remove_all(name);
+    }
+    otel::prepare(&mut state.borrow_mut());
+    instrumentation::prepare(session, state);
+    let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
+    if is_scripted && !rt::boxed(pass_scripts(session, state)).await { Some(REFUSED) } else { None }
+}
+
+/// Has filters of scripts see the head. False: one of them refuses it.
+async fn pass_scripts(session: &Session, state: &SharedStreamState) -> bool {
+    let Some(filters) = state.borrow().filters.clone() else { return true };
+    filter::negotiate(session, &filters, state);
+    poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await.is_ok()
+}
