@@ -139,11 +139,13 @@ impl Reader {
             Kind::PriorityUpdate => (4..MOST_CONTROL).contains(&frame.length),
             Kind::GoAway => frame.length >= 8 && frame.length <= MAX_FRAME_SIZE,
             Kind::Priority => {
-                if frame.length != 5 {
+                // A stream that nobody has begun cannot be reset (RFC 9113, section 6.4).
+                let is_idle = frame.stream > state.newest || frame.stream.is_multiple_of(2);
+                if frame.length != 5 && !is_idle {
                     self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
                     return Err(Fault::Stream(frame.stream, ErrorCode::FrameSizeError));
                 }
-                true
+                frame.length == 5
             }
             _ => frame.length <= MAX_FRAME_SIZE,
         };

@@ -352,6 +352,7 @@ fn what_breaks_the_connection_ends_it() {
         (ErrorCode::FrameSizeError, send(Kind::Settings, 0, 0, &[0; 5])),
         (ErrorCode::FrameSizeError, send(Kind::Ping, 0, 0, &[0; 7])),
         (ErrorCode::FrameSizeError, send(Kind::Data, 0, 1, &[0; 16_385])),
+        (ErrorCode::FrameSizeError, send(Kind::Priority, 0, 3, &[0; 6])),
         (ErrorCode::FrameSizeError, [send(Kind::Data, 8, 1, &[]), send(Kind::Ping, 0, 0, &[0; 8])].concat()),
         (ErrorCode::CompressionError, send(Kind::Headers, 5, 3, &[0xff; 20])),
         (ErrorCode::EnhanceYourCalm, {
