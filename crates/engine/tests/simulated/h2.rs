@@ -353,7 +353,10 @@ fn what_breaks_the_connection_ends_it() {
         (ErrorCode::FrameSizeError, send(Kind::Ping, 0, 0, &[0; 7])),
         (ErrorCode::FrameSizeError, send(Kind::Data, 0, 1, &[0; 16_385])),
         (ErrorCode::FrameSizeError, send(Kind::Priority, 0, 3, &[0; 6])),
-        (ErrorCode::FrameSizeError, [send(Kind::Data, 8, 1, &[]), send(Kind::Ping, 0, 0, &[0; 8])].concat()),
+        (
+            ErrorCode::FrameSizeError,
+            [send(Kind::Headers, 4, 3, &get), send(Kind::Data, 8, 3, &[]), send(Kind::Ping, 0, 0, &[0; 8])].concat(),
+        ),
         (ErrorCode::CompressionError, send(Kind::Headers, 5, 3, &[0xff; 20])),
         (ErrorCode::EnhanceYourCalm, {
             let pieces = (0..40).map(|_| send(Kind::Continuation, 0, 3, b""));
