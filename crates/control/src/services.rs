@@ -18,5 +18,6 @@ pub fn built_in() -> Services {
     services.set_page(Arc::new(|session, request, target| {
         dashboard::start(session, request, target).unwrap_or_else(|| page::start(session, request))
     }));
+    services.set_metrics(Arc::new(|worker, channel| Box::pin(prometheus::send_metrics(worker, channel))));
     services
 }

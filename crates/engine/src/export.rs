@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::LogLevel;
-use wire::otlp::{Scope, Value, partial_success, request};
+use wire::otlp::{Scope, Signal, Value, partial_success, request};
 
 use crate::http_client::{self, Failure, Request};
 use crate::telemetry::Channel;
@@ -34,10 +34,15 @@ pub fn start(worker: &Rc<Worker>) {
     if worker.id != 0 {
         return;
     }
-    for channel in &worker.generation().channels {
+    let generation = worker.generation();
+    let logs = generation.channels.iter().find(|channel| channel.plan.signal == Signal::Logs);
+    worker.process.log_targets.set_channel(logs.map(Arc::clone));
+    for channel in &generation.channels {
         let mut known = worker.process.telemetry.lock();
         if !known.iter().any(|known| Arc::ptr_eq(known, channel)) {
             known.push(Arc::clone(channel));
+            let source = (channel.plan.signal == Signal::Metrics).then(|| worker.process.services.metrics(worker, channel));
+            source.flatten().into_iter().for_each(|source| rt::spawn(rt::Class::Background, rt::NO_TAG, source));
             let channel = Arc::clone(channel);
             rt::spawn(rt::Class::Background, rt::NO_TAG, export(Rc::clone(worker), channel));
         }
@@ -157,21 +162,21 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 /// Counts what became of items, and logs when that changes.
 fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
-    let url = &channel.plan.url;
+    let (url, (signal, _)) = (&channel.plan.url, channel.plan.signal.names());
     match outcome {
         Ok(rejected) => {
             let rejected = rejected.min(count);
             add(&channel.counts.sent, count - rejected);
             add(&channel.counts.failed, rejected);
             if std::mem::take(&mut told.fails) {
-                let text = format!("OpenTelemetry: collector {url} takes traces again.");
+                let text = format!("OpenTelemetry: collector {url} takes {signal} again.");
                 worker.logger.message(None, LogLevel::Notice, &text);
             }
         }
         Err(why) => {
             add(&channel.counts.failed, count);
             if !std::mem::replace(&mut told.fails, true) {
-                let text = format!("OpenTelemetry: collector {url} does not take traces: {why}; {count} lost.");
+                let text = format!("OpenTelemetry: collector {url} does not take {signal}: {why}; {count} lost.");
                 worker.logger.message(None, LogLevel::Warning, &text);
             }
         }
@@ -185,6 +190,7 @@ fn tell_dropped(worker: &Worker, channel: &Channel, told: &mut Told) {
     }
     let (count, url) = (dropped - told.dropped, &channel.plan.url);
     (told.dropped, told.next) = (dropped, now + TOLD);
-    let text = format!("OpenTelemetry: {count} spans for collector {url} were dropped: the queue was full.");
+    let (_, items) = channel.plan.signal.names();
+    let text = format!("OpenTelemetry: {count} {items} for collector {url} were dropped: the queue was full.");
     worker.logger.message(None, LogLevel::Warning, &text);
 }

@@ -44,7 +44,7 @@ pub struct Counts {
     pub requests: AtomicU64,
 }
 
-/// The way of spans to one collector.
+/// The way of telemetry of one kind to a collector.
 pub struct Channel {
     /// What the configuration says of it.
     pub plan: Arc<OtelExporter>,
@@ -99,6 +99,12 @@ impl Channel {
         if before + 1 == self.early() {
             self.wake();
         }
+    }
+
+    /// Whether who has much to add should wait.
+    pub fn is_half_full(&self) -> bool {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.waiting() >= self.plan.queue.div_ceil(2) || bytes >= self.plan.queue.saturating_mul(BYTES_AN_ITEM / 2)
     }
 
     /// So many items are sent before their time is over.

@@ -121,6 +121,7 @@ fn read_target(word: &Word, asker: &Asker<'_>, report: &mut Report<'_>) -> Optio
     match word.text.as_str() {
         "stdout" => return Some(LogTargetSpec::Descriptor(1)),
         "stderr" => return Some(LogTargetSpec::Descriptor(2)),
+        "otel@" => return Some(LogTargetSpec::Telemetry),
         _ => {}
     }
     if let Some(name) = word.text.strip_prefix("backend@") {

@@ -4,7 +4,7 @@ use crate::document::Word;
 
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
-    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, ProcessorsSpec, RatesSpec,
+    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, OtelMetricsSpec, ProcessorsSpec, RatesSpec,
     RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
@@ -87,6 +87,8 @@ pub struct GlobalSpec {
     pub http_client: HttpClientSpec,
     /// Where telemetry goes.
     pub otel_exporter: Option<Box<OtelExporterSpec>>,
+    /// Which metrics are sent there.
+    pub otel_metrics: Option<Box<OtelMetricsSpec>>,
     /// Lua.
     pub lua: LuaSpec,
     /// What holds for HTTP everywhere.

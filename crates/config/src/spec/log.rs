@@ -165,6 +165,8 @@ pub enum LogTargetSpec {
     Stream(AddressSpec),
     /// `backend@`: the name of a backend in `mode log`.
     Backend(Spanned<String>),
+    /// `otel@`: the collector of `otel-exporter`, which is Weir's own.
+    Telemetry,
 }
 
 /// One `log` line.

@@ -88,8 +88,8 @@ pub use lua::{LuaLibraries, LuaPathSpec, LuaScriptSpec, LuaSpec, LuaStderr};
 pub use machine::MachineSpec;
 pub use mail::{EmailAlertSpec, MailersSpec};
 pub use otel::{
-    OtelCarrierSpec, OtelEvent, OtelExporterSpec, OtelFileSpec, OtelFilterSpec, OtelPipelineSpec, OtelSampler,
-    OtelScopeSpec, OtelSpanSpec, OtelStatus, OtelTraceSpec, WHOLE_SAMPLE,
+    METRIC_SCOPES, OtelCarrierSpec, OtelEvent, OtelExporterSpec, OtelFileSpec, OtelFilterSpec, OtelMetricsSpec,
+    OtelPipelineSpec, OtelSampler, OtelScopeSpec, OtelSpanSpec, OtelStatus, OtelTraceSpec, WHOLE_SAMPLE,
 };
 pub use peers::{PeerSpec, PeerTableSpec, PeersSpec};
 pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};

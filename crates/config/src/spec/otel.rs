@@ -27,6 +27,24 @@ pub struct OtelExporterSpec {
     pub batch: Option<u32>,
 }
 
+/// `otel-metrics`: which metrics are sent, which is Weir's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtelMetricsSpec {
+    /// The line.
+    pub span: Span,
+    /// `interval`, milliseconds: how often they are sent.
+    pub interval: Option<u64>,
+    /// `scope`: groups of metrics, by their places in [`METRIC_SCOPES`]; none: all of them.
+    pub scopes: Vec<usize>,
+    /// `extra-counters`: what protocols count of themselves, too.
+    pub extra_counters: bool,
+    /// `no-maint`: no servers in maintenance.
+    pub no_maint: bool,
+}
+
+/// Groups of metrics, as the service `prometheus-exporter` names them (its parameter `scope`).
+pub const METRIC_SCOPES: [&str; 7] = ["global", "frontend", "listener", "backend", "server", "sticktable", "resolver"];
+
 /// `otel-trace` of a frontend, which is Weir's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelTraceSpec {

@@ -192,7 +192,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, anonymous_key, nosplice, expose_deprecated,
-        expose_experimental, http_client, otel_exporter, lua, maxpipes, processors, rights, machine, tokens, checks, dns_families,
+        expose_experimental, http_client, otel_exporter, otel_metrics, lua, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls, compression });
     changed!(out, &global.compression, default.compression, GlobalCompressionSpec {
         rate, usage, memory, level, window,

@@ -2,6 +2,7 @@
 //! answer is made as its reader takes it. Must never hold more than a few lines of it.
 
 mod metric;
+mod otlp;
 mod output;
 mod sample;
 mod selection;
@@ -21,6 +22,7 @@ use wire::http::{Head, error_pages};
 
 use crate::statistics::process::look;
 use crate::unsent::Unsent;
+pub(crate) use otlp::send as send_metrics;
 use output::{Output, ScrapePosition};
 use selection::Selection;
 

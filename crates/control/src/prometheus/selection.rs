@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use policy::program::OtelMetrics;
+
 /// A group of metrics that a request can select (`scope`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -59,6 +61,17 @@ impl Default for Selection {
 }
 
 impl Selection {
+    /// What `otel-metrics` asks for.
+    pub(super) fn of(plan: &OtelMetrics) -> Self {
+        let scopes = plan.scopes.iter().fold(0, |scopes, place| scopes | 1 << place);
+        Self {
+            scopes: if plan.scopes.is_empty() { ALL } else { scopes },
+            no_maint: plan.no_maint,
+            extra: plan.extra_counters,
+            ..Self::default()
+        }
+    }
+
     /// Reads what follows the question mark in a target. `None`: a scope is not known, or a parameter that needs a value has
     /// none. Unknown parameters are ignored.
     pub(super) fn read(target: &[u8]) -> Option<Self> {
@@ -120,6 +133,11 @@ mod tests {
     fn scopes_of(target: &str) -> Option<Vec<&'static str>> {
         let selection = Selection::read(target.as_bytes())?;
         Some(SCOPES.iter().enumerate().filter(|(at, _)| selection.has(*at)).map(|(_, (_, name))| *name).collect())
+    }
+
+    #[test]
+    fn the_language_has_the_same_scopes() {
+        assert_eq!(SCOPES.map(|(_, name)| name), config::spec::METRIC_SCOPES);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The services that answer requests inside the process. Owns which there are; must never answer itself.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use conn::service::{ByteService, Service};
@@ -9,7 +12,8 @@ use policy::registry::Registry;
 use crate::session::Session;
 use crate::stream::filter::Filter;
 use crate::stream::script::{Action, ActionFactory};
-use crate::worker::SharedStreamState;
+use crate::telemetry::Channel;
+use crate::worker::{SharedStreamState, Worker};
 
 /// Makes the service that answers one request, on the worker of the request.
 pub type Factory = Arc<dyn Fn(&Session, &SharedStreamState) -> Box<dyn Service> + Send + Sync>;
@@ -46,6 +50,12 @@ pub struct ScriptCommand {
     pub factory: CommandFactory,
 }
 
+/// A task that sends metrics.
+pub type MetricsTask = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Makes the task that sends metrics through a channel for as long as the newest configuration has that.
+pub type MetricsFactory = Arc<dyn Fn(Rc<Worker>, Arc<Channel>) -> MetricsTask + Send + Sync>;
+
 /// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
 #[derive(Default)]
 pub struct Services {
@@ -56,6 +66,7 @@ pub struct Services {
     commands: Vec<ScriptCommand>,
     filters: Vec<FilterFactory>,
     page: Option<PageFactory>,
+    metrics: Option<MetricsFactory>,
 }
 
 impl Services {
@@ -152,6 +163,16 @@ impl Services {
     /// Sets what answers requests for statistics pages.
     pub fn set_page(&mut self, factory: PageFactory) {
         self.page = Some(factory);
+    }
+
+    /// Sets what sends metrics.
+    pub fn set_metrics(&mut self, factory: MetricsFactory) {
+        self.metrics = Some(factory);
+    }
+
+    /// The task that sends metrics through a channel; `None`: the process has none.
+    pub(crate) fn metrics(&self, worker: &Rc<Worker>, channel: &Arc<Channel>) -> Option<MetricsTask> {
+        self.metrics.as_ref().map(|factory| factory(Rc::clone(worker), Arc::clone(channel)))
     }
 
     /// The service for one request for a statistics page; `None`: the process has none.

@@ -138,7 +138,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
             record.method = b"";
         }
         view.lend(|context| {
-            logger.traffic(frontend, Verdict::Normal, &record, Shown { level, context: Some(context), profile });
+            logger.traffic(frontend, Verdict::Normal, &record, Shown { level, context: Some(context), profile, span: otel::span(state) });
         });
     });
 }
@@ -193,7 +193,7 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
             }
             _ => {}
         }
-        let shown = Shown { level, ..Shown::default() };
+        let shown = Shown { level, span: otel::span(state), ..Shown::default() };
         if logger.has_expressions(frontend) {
             EvalContext::log(session, state).lend(|context| {
                 logger.traffic(frontend, verdict, &record, Shown { context: Some(context), ..shown });

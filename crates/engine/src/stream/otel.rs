@@ -67,6 +67,12 @@ pub(crate) fn new_id<const N: usize>() -> [u8; N] {
     id
 }
 
+/// The span of a stream that is traced, recorded or not.
+pub fn span(state: &StreamState) -> Option<SpanContext> {
+    let context = &state.trace.as_ref()?.context;
+    Some(SpanContext { trace_id: context.trace_id, span_id: context.span_id })
+}
+
 fn plan(session: &Session) -> Option<&OtelTrace> {
     session.proxy().frontend.as_ref()?.trace.as_deref()
 }

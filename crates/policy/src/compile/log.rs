@@ -59,6 +59,14 @@ impl Compiler<'_> {
                 LogAddress::Ring(self.rings.iter().position(|ring| *ring.name == *name.value)?)
             }
             LogTargetSpec::Stream(address) => self.stream_target(address, written)?,
+            LogTargetSpec::Telemetry => {
+                if spec.global.otel_exporter.is_none() {
+                    let message = "'log otel@' needs an 'otel-exporter' in section 'global'.".to_owned();
+                    self.alert(written.span, Form::LateParsing, message);
+                }
+                self.sends_logs = true;
+                LogAddress::Telemetry
+            }
             // Likewise backends, and those in another mode.
             LogTargetSpec::Backend(name) => LogAddress::Backend(spec.proxies.iter().position(|proxy| {
                 proxy.mode == Mode::Log && proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value

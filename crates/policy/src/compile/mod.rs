@@ -204,12 +204,14 @@ pub fn compile(
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
-    let (http_client, otel_exporters) = (compiler.http_client(&spec.global, &resolvers), compiler.otel_exporters(spec));
+    let http_client = compiler.http_client(&spec.global, &resolvers);
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     note_slow_lists(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
+    // Whether log lines are sent is known by now.
+    let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
     diagnose_backtracking(&shared, out);
@@ -228,6 +230,7 @@ pub fn compile(
         ocsp,
         http_client,
         otel_exporters,
+        otel_metrics,
         peers,
         userlists,
         namespaces,
@@ -306,6 +309,8 @@ struct Compiler<'a> {
     lacks_address: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.
     rings: Vec<Ring>,
+    /// A line of the log goes to the collector (`log otel@`).
+    sends_logs: bool,
     /// What all expressions share.
     shared: names::Shared,
     /// Where the specification is known to be wrong: what is missing from there is no news.
@@ -335,6 +340,7 @@ impl<'a> Compiler<'a> {
             failed: false,
             lacks_address: false,
             rings: Vec::new(),
+            sends_logs: false,
             shared,
             doubts: Rc::default(),
         }

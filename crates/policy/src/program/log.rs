@@ -22,6 +22,8 @@ pub enum LogAddress {
     Ring(usize),
     /// Index of a backend in `mode log` in [`super::Program::proxies`].
     Backend(usize),
+    /// The collector of the newest configuration.
+    Telemetry,
 }
 
 /// How a server in `mode log` gets its lines.

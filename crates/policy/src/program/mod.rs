@@ -63,8 +63,8 @@ pub use mail::{MailAlert, MailServer};
 pub use name::ServerName;
 pub use ocsp::OcspUpdates;
 pub use otel::{
-    OtelCarrier, OtelExporter, OtelExporters, OtelFilter, OtelFinish, OtelFormat, OtelReference, OtelScope, OtelSpan,
-    OtelSpanEvent, OtelTrace,
+    OtelCarrier, OtelExporter, OtelExporters, OtelFilter, OtelFinish, OtelFormat, OtelMetrics, OtelReference,
+    OtelScope, OtelSpan, OtelSpanEvent, OtelTrace,
 };
 pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
@@ -118,6 +118,8 @@ pub struct Program {
     pub http_client: HttpClient,
     /// Where telemetry is sent.
     pub otel_exporters: OtelExporters,
+    /// Which metrics are sent there.
+    pub otel_metrics: Option<OtelMetrics>,
     /// Instances that share stick tables, by section.
     pub peers: Vec<Arc<Peers>>,
     /// Users, by list.

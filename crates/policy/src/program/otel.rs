@@ -8,13 +8,16 @@ use config::spec::{OtelEvent, OtelStatus};
 use expression::Expression;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
+use wire::otlp::Signal;
 
 /// A name and what stands under it.
 pub type Named<T> = (Box<str>, Box<[T]>);
 
-/// Where spans go.
+/// Where telemetry of one kind goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelExporter {
+    /// The kind.
+    pub signal: Signal,
     /// Where it is sent.
     pub url: Box<str>,
     /// Fields of each request.
@@ -27,10 +30,23 @@ pub struct OtelExporter {
     pub interval: Duration,
     /// How long a collector may take to answer.
     pub timeout: Duration,
-    /// Spans that wait at most.
+    /// Items that wait at most.
     pub queue: usize,
-    /// Spans in a request at most.
+    /// Items in a request at most.
     pub batch: usize,
+}
+
+/// `otel-metrics`: which metrics are sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtelMetrics {
+    /// How often.
+    pub interval: Duration,
+    /// Groups of metrics, by their places in [`config::spec::METRIC_SCOPES`]; none: all of them.
+    pub scopes: Box<[usize]>,
+    /// What protocols count of themselves, too.
+    pub extra_counters: bool,
+    /// No servers in maintenance.
+    pub no_maint: bool,
 }
 
 /// `otel-trace` of a frontend.

@@ -63,7 +63,7 @@ impl Program {
         let fields = fields!(Program, self, next,
             kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, tables, spare_logs],
-            free: [traces, acme, ocsp, http_client, otel_exporters, userlists, lists, keys],
+            free: [traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
             apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.

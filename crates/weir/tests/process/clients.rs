@@ -3,7 +3,7 @@
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, connect_unix, free_port, wait_for_file};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SECTIONS: &str = "global
@@ -11,8 +11,13 @@ const SECTIONS: &str = "global
     maxconn 1000
 frontend web
     bind 127.0.0.1:[port]
+    http-request track-sc0 src table app
+    http-request set-header kind %[path,map([map])]
+    acl known path -f [acl]
+    http-request deny if known
     default_backend app
 backend app
+    stick-table type ip size 100 store gpc0
     server one 127.0.0.1:[down] weight 10
     server two 127.0.0.1:[down] disabled
 ";
@@ -30,6 +35,8 @@ impl Subject {
         let sections = SECTIONS
             .replace("[socket]", &socket.to_string_lossy())
             .replace("[port]", &port.to_string())
+            .replace("[map]", &folder.write("kinds.map", "/x 1\n"))
+            .replace("[acl]", &folder.write("known.acl", "/known\n"))
             .replace("[down]", &free_port().to_string());
         let file = folder.write("clients.cfg", &(DEFAULTS.to_owned() + &sections));
         let (program, pids) = (folder.path("haproxy"), folder.path("pid"));
@@ -127,6 +134,38 @@ fn the_exporter_of_debian_reads_the_statistics() {
     ] {
         assert!(text.lines().any(|line| line == wanted), "{wanted}:\n{text}");
     }
+}
+
+/// What a program with HAProxy's own library for Go prints.
+const NATIVE: &str = "maxconn 1000
+frontend  web OPEN
+server app one no check
+server app two MAINT
+backend  app UP
+maint/down
+ready/up
+one 127.0.0.1 ready
+two 127.0.0.1 maint
+more 127.0.0.1 maint
+app ip 100 0
+maps 1
+lists 2
+";
+
+#[test]
+fn the_library_of_haproxy_for_go_works() {
+    let folder = Folder::new();
+    let program = folder.path("native").to_string_lossy().into_owned();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/client_native");
+    let mut build = Command::new("go");
+    build.current_dir(source).args(["build", "-buildvcs=false", "-o", &program, "."]);
+    if !build.output().is_ok_and(|built| built.status.success()) {
+        eprintln!("SKIPPED: Go and HAProxy's client-native are not there, and were not tried with Weir's runtime API");
+        return;
+    }
+    let subject = Subject::start(&folder);
+    let done = Command::new(&program).arg(&subject.socket).output().expect("a program");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), NATIVE, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What a script with the library `haproxyadmin` does all day, and what it prints.

@@ -58,9 +58,14 @@ impl<'a> Message<'a> {
     /// A `fixed64` that is not zero.
     pub fn fixed64(&mut self, field: u32, number: u64) {
         if number != 0 {
-            self.tag(field, FIXED64);
-            self.0.extend_from_slice(&number.to_le_bytes());
+            self.present_fixed64(field, number);
         }
+    }
+
+    /// A `fixed64`, `sfixed64` or `double`, be it zero.
+    pub fn present_fixed64(&mut self, field: u32, number: u64) {
+        self.tag(field, FIXED64);
+        self.0.extend_from_slice(&number.to_le_bytes());
     }
 
     /// A `fixed32` that is not zero.

@@ -1,14 +1,18 @@
-//! OTLP (opentelemetry-proto 1.x): spans as the messages of Protocol Buffers that collectors take. A span is encoded on its own,
-//! and put into a request later. Must never decide what is told.
+//! OTLP (opentelemetry-proto 1.x): telemetry as the messages of Protocol Buffers that collectors take. A span, a log record or
+//! a metric is encoded on its own, and put into a request later. Must never decide what is told.
 
 mod answer;
+mod logs;
 mod message;
+mod metrics;
 mod request;
 mod trace;
 
 pub use answer::{PartialSuccess, partial_success};
+pub use logs::LogRecord;
 pub use message::Message;
-pub use request::{Scope, TRACES, request};
+pub use metrics::{Metric, Point, Shape};
+pub use request::{Scope, Signal, request};
 pub use trace::{Kind, SpanContext, SpanEvent, SpanHead, Status};
 
 /// What an attribute is.

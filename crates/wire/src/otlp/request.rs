@@ -1,11 +1,39 @@
-//! What a collector is sent: encoded spans, whom they are of and what has made them
-//! (`opentelemetry/proto/collector/trace/v1/trace_service.proto`). Must never look into what it carries.
+//! What a collector is sent: encoded items, whom they are of and what has made them
+//! (`opentelemetry/proto/collector/*/v1/*_service.proto`, alike for all signals). Must never look into what it carries.
 
 use super::message::Message;
 use super::{Value, attribute};
 
-/// The path that collectors take traces at (OTLP/HTTP).
-pub const TRACES: &str = "/v1/traces";
+/// A kind of telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Spans.
+    Traces,
+    /// Metrics.
+    Metrics,
+    /// Log records.
+    Logs,
+}
+
+impl Signal {
+    /// The path that collectors take it at (OTLP/HTTP).
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+            Self::Logs => "/v1/logs",
+        }
+    }
+
+    /// Its name in messages, and that of its items.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Traces => ("traces", "spans"),
+            Self::Metrics => ("metrics", "metrics"),
+            Self::Logs => ("logs", "log records"),
+        }
+    }
+}
 
 /// What has made the telemetry.
 #[derive(Debug, Clone, Copy)]

@@ -84,6 +84,45 @@ fn requests_have_resource_scope_and_items() {
 }
 
 #[test]
+fn records_and_metrics_are_written_as_the_schema_says() {
+    let record = LogRecord {
+        time: 7,
+        severity: 9,
+        severity_text: "info",
+        event: "e",
+        body: Value::Text(b"said"),
+        span: Some(SpanContext { trace_id: *b"abcdefghijklmnop", span_id: *b"abcdefgh" }),
+    };
+    let mut out = Vec::new();
+    record.write(&mut out, [("k", Value::Bool(true))].into_iter());
+    assert_eq!(
+        show(&out, &|path| matches!(path, [5 | 6] | [6, 2])),
+        "1:7 2:9 3:'info' 5:{ 1:'said' } 6:{ 1:'k' 2:{ 2:1 } } 8:1 9:'abcdefghijklmnop' 10:'abcdefgh' 11:7 12:'e'"
+    );
+    let metric = Metric { name: "m", description: "d", unit: "By" };
+    let mut out = Vec::new();
+    metric.write(&mut out, Shape::Sum { is_monotonic: true }, |points| {
+        points.point(&Point { start: 1, time: 2, value: 3.0 }, |point| point.point_attribute("k", Value::Int(4)));
+        points.point(&Point { start: 1, time: 2, value: 0.5 }, |_| {});
+    });
+    assert_eq!(
+        show(&out, &|path| matches!(path, [7] | [7, 1] | [7, 1, 7] | [7, 1, 7, 2])),
+        format!(
+            "1:'m' 2:'d' 3:'By' 7:{{ 1:{{ 2:1 3:2 6:3 7:{{ 1:'k' 2:{{ 3:4 }} }} }} 1:{{ 2:1 3:2 4:{} }} 2:2 3:1 }}",
+            0.5f64.to_bits()
+        )
+    );
+    let mut out = Vec::new();
+    metric.write(&mut out, Shape::Gauge, |points| {
+        points.point(&Point { start: 0, time: 2, value: -1.0 }, |_| {})
+    });
+    assert_eq!(
+        show(&out, &|path| matches!(path, [5] | [5, 1])),
+        format!("1:'m' 2:'d' 3:'By' 5:{{ 1:{{ 3:2 6:{} }} }}", u64::MAX)
+    );
+}
+
+#[test]
 fn answers_of_collectors_are_read_with_care() {
     type Row<'a> = (&'a [u8], Option<(u64, &'a str)>);
     let rows: &[Row<'_>] = &[

@@ -2,18 +2,28 @@
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::document::Line;
-use crate::spec::OtelExporterSpec;
+use crate::diagnostic::Diagnostic;
+use crate::spec::{METRIC_SCOPES, OtelExporterSpec, OtelMetricsSpec};
 use crate::suggest;
 use crate::units;
 
 /// Every keyword of the family.
-pub(super) const TABLE: &[GlobalKeyword] = &[supported(
-    "otel-exporter",
-    "<url> [service <name>] [resource <name> <value>]... [header <name> <value>]... [interval <time>] [timeout <time>] \
-     [queue <spans>] [batch <spans>]",
-    "OpenTelemetry collector that gets the spans of `otel-trace`. Weir's own.",
-    exporter,
-)];
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported(
+        "otel-exporter",
+        "<url> [service <name>] [resource <name> <value>]... [header <name> <value>]... [interval <time>] [timeout <time>] \
+         [queue <items>] [batch <items>]",
+        "OpenTelemetry collector that gets the spans of `otel-trace`, the lines of `log otel@` and the metrics of \
+         `otel-metrics`. Weir's own.",
+        exporter,
+    ),
+    supported(
+        "otel-metrics",
+        "[interval <time>] [scope <name>]... [extra-counters] [no-maint]",
+        "Sends the metrics of the service `prometheus-exporter` to the collector of `otel-exporter`. Weir's own.",
+        metrics,
+    ),
+];
 
 const OPTIONS: [&str; 7] = ["service", "resource", "header", "interval", "timeout", "queue", "batch"];
 
@@ -41,7 +51,7 @@ fn exporter(context: &mut GlobalContext<'_>, line: &Line) {
         match option(&mut spec, line, at) {
             Ok(used) => at += used,
             Err((place, message)) => {
-                let mut found = crate::diagnostic::Diagnostic::alert(line.span(place), message);
+                let mut found = Diagnostic::alert(line.span(place), message);
                 if place == at {
                     found.hint = suggest::nearest(line.text(at), OPTIONS).map(|known| format!("write '{known}'"));
                 }
@@ -77,6 +87,59 @@ fn option(spec: &mut OtelExporterSpec, line: &Line, at: usize) -> Result<usize, 
         _ => spec.batch = Some(count(first, 10_000).map_err(wrong)?),
     }
     Ok(words)
+}
+
+const METRICS_OPTIONS: [&str; 4] = ["interval", "scope", "extra-counters", "no-maint"];
+
+fn metrics(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.spec.otel_metrics.is_some() {
+        return context.report.alert(line.span(0), "'otel-metrics' already specified. Continuing.");
+    }
+    let mut spec = OtelMetricsSpec {
+        span: line.whole(),
+        interval: None,
+        scopes: Vec::new(),
+        extra_counters: false,
+        no_maint: false,
+    };
+    let mut at = 1;
+    while at < line.words.len() {
+        match metrics_option(&mut spec, line, at) {
+            Ok(used) => at += used,
+            Err((place, message, known)) => {
+                let mut found = Diagnostic::alert(line.span(place), message);
+                found.hint = suggest::nearest(line.text(place), known.iter().copied()).map(|known| format!("write '{known}'"));
+                return context.report.push(found);
+            }
+        }
+    }
+    context.spec.otel_metrics = Some(Box::new(spec));
+}
+
+/// Reads the option at a word: how many words it has, or the word that is wrong, why, and what it could be.
+fn metrics_option<'a>(
+    spec: &mut OtelMetricsSpec,
+    line: &Line,
+    at: usize,
+) -> Result<usize, (usize, String, &'a [&'static str])> {
+    let (name, value) = (line.text(at), line.text(at + 1));
+    if matches!(name, "interval" | "scope") && value.is_empty() {
+        return Err((at, format!("'otel-metrics' : missing argument for '{name}'."), &[]));
+    }
+    match name {
+        "interval" => {
+            let read = time(value).map_err(|why| (at + 1, format!("'otel-metrics interval' : {why}."), &[][..]))?;
+            spec.interval = Some(read);
+        }
+        "scope" => match METRIC_SCOPES.iter().position(|known| *known == value) {
+            Some(place) => spec.scopes.push(place),
+            None => return Err((at + 1, format!("'otel-metrics scope' : unknown scope '{value}'."), &METRIC_SCOPES)),
+        },
+        "extra-counters" => spec.extra_counters = true,
+        "no-maint" => spec.no_maint = true,
+        _ => return Err((at, format!("'otel-metrics' : unknown option '{name}'"), &METRICS_OPTIONS)),
+    }
+    Ok(if matches!(name, "interval" | "scope") { 2 } else { 1 })
 }
 
 fn time(text: &str) -> Result<u64, String> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Whole lines, each with its final newline.
+/// Whole lines, each with its final newline, or encoded records.
 #[derive(Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
@@ -20,6 +20,12 @@ impl Lines {
         write(&mut self.bytes);
         self.bytes.truncate(start + length.saturating_sub(1));
         self.bytes.push(b'\n');
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds a record that `write` appends.
+    pub fn push_record(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 

@@ -16,6 +16,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
+use wire::otlp::SpanContext;
 use wire::syslog::message::Message;
 use wire::syslog::relay::{self, Given};
 use wire::syslog::{Header, Timestamp};
@@ -23,6 +24,8 @@ use wire::syslog::{Header, Timestamp};
 use super::ring;
 use super::sender::Sender;
 use super::targets::{Relay, Route, Target, Targets};
+use super::telemetry::RecordHead;
+use crate::telemetry::nanoseconds;
 
 /// How long the rest of a line waits for room before it is tried again.
 const RETRY: Duration = Duration::from_millis(10);
@@ -103,6 +106,8 @@ struct Line<'a> {
     context: Option<&'a Context<'a>>,
     /// The profile that a rule has chosen.
     profile: Option<&'a LogProfile>,
+    /// The span of the stream that it tells of.
+    span: Option<SpanContext>,
 }
 
 /// How a line looks to one target.
@@ -146,6 +151,8 @@ pub struct Shown<'a> {
     pub level: Option<LogLevel>,
     /// What its expressions see.
     pub context: Option<&'a Context<'a>>,
+    /// The span of the stream, for log records.
+    pub span: Option<SpanContext>,
 }
 
 impl Logger {
@@ -255,7 +262,7 @@ impl Logger {
         let level = shown.level.unwrap_or(if failed { LogLevel::Err } else { LogLevel::Info });
         let record = Record { partial: lines.as_soon_as_possible, ..*record };
         let profile = shown.profile.and_then(|index| self.inner.targets.profiles.get(index));
-        let line = Line { wording, record: Some(&record), context: shown.context, profile };
+        let line = Line { wording, record: Some(&record), context: shown.context, profile, span: shown.span };
         self.inner.send(Some(proxy), route, level, &line);
     }
 
@@ -266,7 +273,7 @@ impl Logger {
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
         let wording = lines.error.as_ref().map_or(Wording::Reason(reason), Wording::Format);
-        let line = Line { wording: Some(wording), record: Some(record), context, profile: None };
+        let line = Line { wording: Some(wording), record: Some(record), context, ..Line::default() };
         self.inner.send(Some(proxy), route, level, &line);
     }
 
@@ -339,6 +346,19 @@ impl Inner {
                 pid: self.pid,
                 structured_data: &text.structured_data,
             };
+            if self.targets.takes_records(place) {
+                let head = RecordHead {
+                    time: nanoseconds(rt::wall()),
+                    severity,
+                    facility: target.facility,
+                    tag: chosen.tag.as_bytes(),
+                    structured_data: &text.structured_data,
+                    span: line.span,
+                };
+                let body = &text.line[..text.line.len().min(target.length)];
+                sender.push(&self.targets, place, target.length, |out| head.write(body, out));
+                continue;
+            }
             sender.push(&self.targets, place, target.length, |out| {
                 target.format.write(&header, now, out);
                 out.extend_from_slice(&text.line);
@@ -370,6 +390,19 @@ impl Inner {
             };
             let source = source.map(|_| name.as_slice());
             let given = Given { facility: target.facility, severity, strategy: relay.strategy, source };
+            if self.targets.takes_records(place) {
+                let head = RecordHead {
+                    time: nanoseconds(wall),
+                    severity,
+                    facility: target.facility,
+                    tag: message.tag.unwrap_or_default(),
+                    structured_data: message.structured_data.unwrap_or_default(),
+                    span: None,
+                };
+                let body = &message.text[..message.text.len().min(target.length)];
+                sender.push(&self.targets, place, target.length, |out| head.write(body, out));
+                continue;
+            }
             let write = |out: &mut Vec<u8>| relay::write(*format, message, &given, now, out);
             sender.push(&self.targets, place, target.length, write);
         }

@@ -13,6 +13,7 @@ mod sampling;
 mod sender;
 mod tap;
 mod targets;
+mod telemetry;
 
 pub use logger::{Logger, Shown, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};

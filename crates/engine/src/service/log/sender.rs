@@ -30,10 +30,14 @@ impl Sender {
         Self { waiting: (0..places).map(|_| Lines::default()).collect(), sockets: [None, None, None] }
     }
 
-    /// Takes a line of at most `length` bytes for a place.
+    /// Takes a line of at most `length` bytes for a place, or a record.
     pub fn push(&mut self, targets: &Targets, place: usize, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let waiting = &mut self.waiting[place];
-        waiting.push(length, write);
+        if targets.takes_records(place) {
+            waiting.push_record(write);
+        } else {
+            waiting.push(length, write);
+        }
         if waiting.count() >= MOST_LINES || waiting.size() >= MOST_BYTES {
             self.flush_place(targets, place);
         }
@@ -54,7 +58,8 @@ impl Sender {
         let (sent, done) = match &targets.places[place] {
             LineTarget::Output(None) => (0, true),
             LineTarget::Output(Some(output)) => write_lines(output, lines),
-            LineTarget::Address(_) | LineTarget::Ring(_) | LineTarget::Server(..) if count == 0 => (0, true),
+            _ if count == 0 => (0, true),
+            LineTarget::Telemetry => (targets.channel.push(rt::worker().into(), lines), true),
             LineTarget::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
             LineTarget::Server(_, address) => {
                 let address = address.lock().unwrap_or_else(PoisonError::into_inner).clone();

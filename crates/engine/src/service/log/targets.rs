@@ -21,11 +21,13 @@ use wire::syslog::relay::HostStrategy;
 use wire::syslog::{Format, Timestamp};
 
 use crate::generation::Generation;
+use crate::telemetry::Channel;
 
 use super::balance::Balance;
 use super::ring::Ring;
 use super::sampling::Sampling;
 use super::tap::Tap;
+use super::telemetry::LogChannel;
 
 /// All targets of a program.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub struct Targets {
     /// Descriptors that events go to, with their numbers.
     event_outputs: Box<[(i32, Output)]>,
     dropped: AtomicU64,
+    /// Where log records go.
+    pub(super) channel: LogChannel,
     /// For those who look at lines while they come.
     pub(super) tap: Tap,
 }
@@ -157,6 +161,8 @@ pub(super) enum LineTarget {
     Output(Option<Output>),
     /// A ring, by its index.
     Ring(usize),
+    /// A collector, as log records.
+    Telemetry,
     /// Datagrams to a server of a backend in `mode log`, by its serial number: it may move.
     Server(usize, Mutex<Address>),
 }
@@ -312,6 +318,7 @@ impl Targets {
                 send_buffer: None,
                 event_outputs: Box::default(),
                 dropped,
+                channel: LogChannel::default(),
                 tap: Tap::new(),
             },
             problems,
@@ -347,6 +354,16 @@ impl Targets {
         let rings = rings
             .map(|(ring, number)| (ring.name().to_owned(), TraceSink::Ring(number), ring.description().to_owned()));
         standard.into_iter().chain(rings).collect()
+    }
+
+    /// Log records go there from now on.
+    pub(crate) fn set_channel(&self, channel: Option<Arc<Channel>>) {
+        self.channel.set(channel);
+    }
+
+    /// Whether what goes to a place are log records.
+    pub(super) fn takes_records(&self, place: usize) -> bool {
+        matches!(self.places.get(place), Some(LineTarget::Telemetry))
     }
 
     /// Whether a server of a ring has not got every line yet.
@@ -526,6 +543,7 @@ impl LineTarget {
                 Output::open(number).map_err(|error| problems.push(Problem::Descriptor(number, error))).ok(),
             ),
             LogAddress::Ring(index) => Self::Ring(index),
+            LogAddress::Telemetry => Self::Telemetry,
             // Its servers are the places.
             LogAddress::Backend(_) => Self::Output(None),
         }

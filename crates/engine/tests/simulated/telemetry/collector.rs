@@ -58,7 +58,8 @@ pub fn fields(mut bytes: &[u8]) -> Vec<(u64, Field)> {
     found
 }
 
-fn messages(bytes: &[u8], number: u64) -> Vec<Vec<u8>> {
+/// The fields with that number that are messages, bytes or text.
+pub fn messages(bytes: &[u8], number: u64) -> Vec<Vec<u8>> {
     let own = fields(bytes).into_iter().filter(|(found, _)| *found == number);
     own.filter_map(|(_, field)| if let Field::Bytes(bytes) = field { Some(bytes) } else { None }).collect()
 }
@@ -69,6 +70,12 @@ fn text(bytes: &[u8], number: u64) -> String {
         1 | 2 | 4 => hex(found),
         _ => String::from_utf8(found.clone()).expect("UTF-8"),
     })
+}
+
+/// A field that is text; empty where there is none.
+pub fn text_of(bytes: &[u8], number: u64) -> String {
+    let found = messages(bytes, number).into_iter().next();
+    found.map_or_else(String::new, |text| String::from_utf8(text).expect("UTF-8"))
 }
 
 fn number(bytes: &[u8], number: u64) -> u64 {

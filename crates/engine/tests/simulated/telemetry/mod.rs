@@ -3,6 +3,7 @@
 
 mod collector;
 mod filter;
+mod signals;
 
 use std::sync::atomic::Ordering;
 

@@ -6,15 +6,15 @@ mod tests;
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::program::{OtelExporter, OtelExporters, OtelFormat, OtelTrace};
+use crate::program::{OtelExporter, OtelExporters, OtelFormat, OtelMetrics, OtelTrace};
 use config::diagnostic::Form;
 use config::span::Spanned;
-use config::spec::{OtelExporterSpec, ProxySpec, Spec, WHOLE_SAMPLE};
+use config::spec::{GlobalSpec, OtelExporterSpec, ProxySpec, Spec, WHOLE_SAMPLE};
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::EvalPlace;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::otlp::TRACES;
+use wire::otlp::Signal;
 
 /// The name of what is told where none is written.
 const SERVICE: &str = "weir";
@@ -22,19 +22,22 @@ const SERVICE: &str = "weir";
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a collector may take (OpenTelemetry, `OTEL_EXPORTER_OTLP_TIMEOUT`).
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Spans that wait.
+/// How often metrics are sent (OpenTelemetry, `OTEL_METRIC_EXPORT_INTERVAL`).
+const METRICS_INTERVAL: Duration = Duration::from_secs(60);
+/// Items that wait.
 const QUEUE: u32 = 8_192;
-/// Spans of a request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
+/// Items of a request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
 const BATCH: u32 = 512;
 
-/// An exporter of traces.
-fn exporter(written: &OtelExporterSpec) -> OtelExporter {
+/// An exporter of one kind of telemetry.
+fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
     let boxed = |(name, value): &(String, String)| (name.as_str().into(), value.as_str().into());
     let service = written.service.as_deref().unwrap_or(SERVICE);
     let own = [("service.name".into(), service.into())];
     let milliseconds = |written: Option<u64>, usual| written.map_or(usual, Duration::from_millis);
     OtelExporter {
-        url: format!("{}{}", written.url.trim_end_matches('/'), TRACES).into(),
+        signal,
+        url: format!("{}{}", written.url.trim_end_matches('/'), signal.path()).into(),
         headers: written.headers.iter().map(boxed).collect(),
         resource: own.into_iter().chain(written.resource.iter().map(boxed)).collect(),
         scope: "weir".into(),
@@ -46,17 +49,35 @@ fn exporter(written: &OtelExporterSpec) -> OtelExporter {
 }
 
 impl Compiler<'_> {
-    /// Where telemetry goes.
+    /// Where telemetry goes: spans of `otel-trace`, those of filters, then log records and metrics.
     pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
         let written = spec.global.otel_exporter.as_deref();
-        let global = written.map(|written| Arc::new(exporter(written)));
+        let global = written.map(|written| Arc::new(exporter(written, Signal::Traces)));
         let of_filters = spec.sections.otel_filters.iter().filter_map(|file| file.pipeline.as_ref());
         let of_filters = of_filters.map(|pipeline| {
-            let plan = exporter(&pipeline.exporter);
+            let plan = exporter(&pipeline.exporter, Signal::Traces);
             let scope = pipeline.scope.as_deref().map_or(plan.scope.clone(), Into::into);
             Arc::new(OtelExporter { url: pipeline.exporter.url.as_str().into(), scope, ..plan })
         });
-        global.into_iter().chain(of_filters).collect()
+        let others = [(Signal::Logs, self.sends_logs), (Signal::Metrics, spec.global.otel_metrics.is_some())];
+        let others = others.into_iter().filter(|(_, is_sent)| *is_sent);
+        let others = others.filter_map(|(signal, _)| Some(Arc::new(exporter(written?, signal))));
+        global.into_iter().chain(of_filters).chain(others).collect()
+    }
+
+    /// Which metrics are sent.
+    pub(super) fn otel_metrics(&mut self, global: &GlobalSpec) -> Option<OtelMetrics> {
+        let written = global.otel_metrics.as_deref()?;
+        if global.otel_exporter.is_none() {
+            let message = "'otel-metrics' needs an 'otel-exporter' in section 'global'.".to_owned();
+            self.alert(written.span, Form::LateParsing, message);
+        }
+        Some(OtelMetrics {
+            interval: written.interval.map_or(METRICS_INTERVAL, Duration::from_millis),
+            scopes: written.scopes.as_slice().into(),
+            extra_counters: written.extra_counters,
+            no_maint: written.no_maint,
+        })
     }
 
     /// A format of a span's end, where requests and answers are still known: it may stand where a line of the log may, or among
