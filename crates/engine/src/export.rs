@@ -41,7 +41,8 @@ pub fn start(worker: &Rc<Worker>) {
         let mut known = worker.process.telemetry.lock();
         if !known.iter().any(|known| Arc::ptr_eq(known, channel)) {
             known.push(Arc::clone(channel));
-            let source = (channel.plan.signal == Signal::Metrics).then(|| worker.process.services.metrics(worker, channel));
+            let source =
+                (channel.plan.signal == Signal::Metrics).then(|| worker.process.services.metrics(worker, channel));
             source.flatten().into_iter().for_each(|source| rt::spawn(rt::Class::Background, rt::NO_TAG, source));
             let channel = Arc::clone(channel);
             rt::spawn(rt::Class::Background, rt::NO_TAG, export(Rc::clone(worker), channel));

@@ -4,8 +4,8 @@ use crate::document::Word;
 
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
-    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, OtelMetricsSpec, ProcessorsSpec, RatesSpec,
-    RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, OtelMetricsSpec, ProcessorsSpec,
+    RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".

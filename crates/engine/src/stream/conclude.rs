@@ -138,7 +138,12 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
             record.method = b"";
         }
         view.lend(|context| {
-            logger.traffic(frontend, Verdict::Normal, &record, Shown { level, context: Some(context), profile, span: otel::span(state) });
+            logger.traffic(
+                frontend,
+                Verdict::Normal,
+                &record,
+                Shown { level, context: Some(context), profile, span: otel::span(state) },
+            );
         });
     });
 }

@@ -113,9 +113,7 @@ fn records_and_metrics_are_written_as_the_schema_says() {
         )
     );
     let mut out = Vec::new();
-    metric.write(&mut out, Shape::Gauge, |points| {
-        points.point(&Point { start: 0, time: 2, value: -1.0 }, |_| {})
-    });
+    metric.write(&mut out, Shape::Gauge, |points| points.point(&Point { start: 0, time: 2, value: -1.0 }, |_| {}));
     assert_eq!(
         show(&out, &|path| matches!(path, [5] | [5, 1])),
         format!("1:'m' 2:'d' 3:'By' 5:{{ 1:{{ 3:2 6:{} }} }}", u64::MAX)

@@ -1,8 +1,8 @@
 //! Where telemetry is sent (Weir's own).
 
 use super::{GlobalContext, GlobalKeyword, supported};
-use crate::document::Line;
 use crate::diagnostic::Diagnostic;
+use crate::document::Line;
 use crate::spec::{METRIC_SCOPES, OtelExporterSpec, OtelMetricsSpec};
 use crate::suggest;
 use crate::units;
@@ -108,7 +108,8 @@ fn metrics(context: &mut GlobalContext<'_>, line: &Line) {
             Ok(used) => at += used,
             Err((place, message, known)) => {
                 let mut found = Diagnostic::alert(line.span(place), message);
-                found.hint = suggest::nearest(line.text(place), known.iter().copied()).map(|known| format!("write '{known}'"));
+                found.hint =
+                    suggest::nearest(line.text(place), known.iter().copied()).map(|known| format!("write '{known}'"));
                 return context.report.push(found);
             }
         }

@@ -25,18 +25,12 @@ impl RecordHead<'_> {
     /// Encodes a line.
     pub(super) fn write(&self, text: &[u8], out: &mut Vec<u8>) {
         let (severity, severity_text) = severity(self.severity);
-        let record = LogRecord {
-            time: self.time,
-            severity,
-            severity_text,
-            event: "",
-            body: Value::Text(text),
-            span: self.span,
-        };
+        let record =
+            LogRecord { time: self.time, severity, severity_text, event: "", body: Value::Text(text), span: self.span };
         let facility = Some(("syslog.facility.code", Value::Int(self.facility.into())));
         let tag = (!self.tag.is_empty()).then_some(("syslog.appname", Value::Text(self.tag)));
-        let data = (!self.structured_data.is_empty())
-            .then_some(("syslog.structured_data", Value::Text(self.structured_data)));
+        let data =
+            (!self.structured_data.is_empty()).then_some(("syslog.structured_data", Value::Text(self.structured_data)));
         record.write(out, [facility, tag, data].into_iter().flatten());
     }
 }

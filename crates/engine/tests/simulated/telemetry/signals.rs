@@ -108,7 +108,10 @@ fn metrics_are_those_of_the_exporter() {
             assert_eq!(points(&sessions[0]), (vec![("l/s1".to_owned(), 1)], false));
             assert_eq!(named(&first, "haproxy_backend_http_requests_total").len(), 0);
             assert_eq!(named(&first, "haproxy_process_uptime_seconds").len(), 0);
-            assert_eq!(text_of(&requests[0], 2), "Total number of HTTP requests processed by this object since the worker process started");
+            assert_eq!(
+                text_of(&requests[0], 2),
+                "Total number of HTTP requests processed by this object since the worker process started"
+            );
             // Each round tells the sum since the start.
             exchange("/").await;
             sleep(2_000).await;
