@@ -543,8 +543,20 @@ fn a_request_that_is_given_up_keeps_its_number_until_the_application_confirms() 
 
 #[test]
 fn checks_ask_an_application_as_requests_do() {
-    let servers = "option httpchk GET /ping?x\n http-check send hdr host h\n http-check expect status 203\n use-fcgi-app a\n \
-                   server s1 10.0.1.1:80 proto fcgi check inter 1s fall 1 rise 1 init-state fully-up";
+    checks_ask("", "");
+}
+
+/// A check that goes to another port speaks what its rules say.
+#[test]
+fn rules_of_checks_ask_an_application() {
+    checks_ask("http-check connect proto fcgi\n", "port 80");
+}
+
+fn checks_ask(rule: &str, port: &str) {
+    let servers = format!(
+        "option httpchk GET /ping?x\n {rule} http-check send hdr host h\n http-check expect status 203\n use-fcgi-app a\n \
+         server s1 10.0.1.1:80 proto fcgi check {port} inter 1s fall 1 rise 1 init-state fully-up"
+    );
     let text = format!("listen l\n bind 10.0.0.1:80\n {servers}\nfcgi-app a\n docroot /w\n index i.php");
     config(&text).workers(&[1]).run(|world| async move {
         let mut s1 = Service::at(S1);

@@ -273,12 +273,18 @@ impl Compiler<'_> {
 
     /// What a FastCGI application is asked by checks is told by its section.
     fn check_application(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
-        let Some(protocol) = server.check.protocol.as_ref().filter(|protocol| protocol.value == "fcgi") else { return };
+        let own = server.check.protocol.as_ref().filter(|protocol| protocol.value == "fcgi").map(|found| found.span);
+        let speaks = |step: &CheckStep| match step {
+            CheckStep::Connect(connect) => connect.protocol == Some(MuxProtocol::Fcgi),
+            _ => false,
+        };
+        let ruled = used.steps.iter().any(speaks).then_some(server.span);
+        let Some(span) = own.or(ruled) else { return };
         if used.is_http && proxy.fcgi_app.is_none() {
             let (backend, name) = (&proxy.name.value, &server.name.value);
             let message = format!("proxy '{backend}': FCGI server '{name}' has no FCGI app configured.");
             let hint = "write 'use-fcgi-app <name>' and a section 'fcgi-app <name>'".to_owned();
-            self.alert_with_hint(protocol.span, Form::Bare, message, Some(hint));
+            self.alert_with_hint(span, Form::Bare, message, Some(hint));
         }
     }
 
@@ -327,8 +333,8 @@ impl Compiler<'_> {
 
     /// `check-proto` has to fit what is checked with.
     fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
-        let Some(protocol) = &server.check.protocol else { return };
         self.check_application(proxy.0, server, script.unwrap_or(proxy.1));
+        let Some(protocol) = &server.check.protocol else { return };
         if (protocol.value != "none") != script.unwrap_or(proxy.1).is_http {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message = format!(
