@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use base::Moment;
@@ -44,8 +44,11 @@ pub struct Disks(Box<[OnceLock<Arc<Disk>>]>);
 pub(crate) struct Disk {
     store: Box<dyn Store>,
     thread: rt::Helpers,
-    /// A job has taken too long, and has not ended yet: nothing is asked for meanwhile.
-    hangs: AtomicBool,
+    /// Jobs that were given to it, and those that have ended or were refused.
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// How many must have ended before it is asked for anything else: one has taken too long.
+    hangs: AtomicU64,
 }
 
 impl Disks {
@@ -60,7 +63,9 @@ impl Disks {
             let _ = place.set(Arc::new(Disk {
                 store,
                 thread: rt::Helpers::new(1, WAITING),
-                hangs: AtomicBool::new(false),
+                begun: AtomicU64::new(0),
+                ended: AtomicU64::new(0),
+                hangs: AtomicU64::new(0),
             }));
         }
     }
@@ -70,25 +75,40 @@ impl Disks {
     }
 }
 
+/// A job, until it has ended.
+struct Job(Arc<Disk>);
+
+impl Job {
+    fn begin(disk: &Arc<Disk>) -> Self {
+        disk.begun.fetch_add(1, Relaxed);
+        Self(Arc::clone(disk))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Relaxed);
+    }
+}
+
 impl Disk {
     /// Whether it may be asked.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.hangs.load(Relaxed)
+        self.ended.load(Relaxed) >= self.hangs.load(Relaxed)
     }
 
     /// It has taken too long.
     pub(crate) fn note_hang(&self) {
-        self.hangs.store(true, Relaxed);
+        self.hangs.store(self.begun.load(Relaxed), Relaxed);
     }
 
     /// Writes what has left the memory of a cache. Where too much waits for the file, it is gone.
     pub(crate) fn write(self: &Arc<Self>, cache: &Arc<Cache>, now: Moment) {
         let Some(leaving) = cache.take_leaving() else { return };
-        let (disk, cache) = (Arc::clone(self), Arc::clone(cache));
         if self.is_ready() {
+            let (disk, job, cache) = (Arc::clone(self), Job::begin(self), Arc::clone(cache));
             rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                let own = Arc::clone(&disk);
-                disk.thread.run(move || own.write_all(&cache, leaving, now)).await;
+                disk.thread.run(move || job.0.write_all(&cache, leaving, now)).await;
             });
         }
     }
@@ -100,7 +120,6 @@ impl Disk {
                 cache.written(key, place);
             }
         }
-        self.hangs.store(false, Relaxed);
     }
 
     /// Reads a response. `None`: it is not there any more.
@@ -110,16 +129,15 @@ impl Disk {
         key: Box<[u8]>,
         place: Place,
     ) -> Option<Arc<live::cache::Object>> {
-        let (disk, cache) = (Arc::clone(self), Arc::clone(cache));
-        let job = move || {
+        let (job, cache) = (Job::begin(self), Arc::clone(cache));
+        let work = move || {
             let mut record = vec![0; usize::try_from(place.length).ok()?];
-            let read = disk.store.read(&mut record, place.offset);
-            disk.hangs.store(false, Relaxed);
+            let read = job.0.store.read(&mut record, place.offset);
             // What could not be read is no record either.
             let record = if read.is_ok() { &record[..] } else { &[] };
             cache.restore(&key, &place, record)
         };
-        self.thread.run(job).await.flatten()
+        self.thread.run(work).await.flatten()
     }
 }
 
