@@ -168,12 +168,11 @@ fn launch(
     serve::serve(service, messages)
 }
 
-/// What is written after rights were given up, and is opened before: the folder of certificates, and the files of caches.
-fn kept_files(
-    program: &mut Program,
-    rights: &Rights,
-    messages: &mut Messages,
-) -> Result<(Option<Arc<Folder>>, Vec<(usize, File)>), Refused> {
+/// The folder of certificates, and the files of caches.
+type KeptFiles = (Option<Arc<Folder>>, Vec<(usize, File)>);
+
+/// What is written after rights were given up, and is opened before.
+fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -> Result<KeptFiles, Refused> {
     Ok((acme::prepare(program, rights, messages)?, cache_files::open(program, messages)?))
 }
 

@@ -432,7 +432,7 @@ fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head) {
         let Some(life) = lifetime_by_standard(cache.plan().age, &kept, times) else { return Update::Remove };
         let mut fresh = object.with_head(kept, life);
         (fresh.never_stale, fresh.stale_if_error) = staleness(&fresh.head);
-        Update::Replace(fresh)
+        Update::Replace(Box::new(fresh))
     });
 }
 

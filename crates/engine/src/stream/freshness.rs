@@ -293,7 +293,8 @@ mod tests {
         const BEFORE: &str = "Tue, 24 Nov 2026 17:59:57 GMT";
         const LATER: &str = "Tue, 24 Nov 2026 18:00:10 GMT";
         let wall = parse_http_date(NOW.as_bytes()).unwrap();
-        let rows: &[(u16, &[(&str, &str)], Option<(u64, u32)>)] = &[
+        type Row<'a> = (u16, &'a [(&'a str, &'a str)], Option<(u64, u32)>);
+        let rows: &[Row<'_>] = &[
             (200, &[("cache-control", "max-age=5")], Some((5, 0))),
             (200, &[("cache-control", "max-age=500")], Some((100, 0))),
             (200, &[("cache-control", "s-maxage=7, max-age=5")], Some((7, 0))),
@@ -358,7 +359,8 @@ mod tests {
             min_fresh: seconds(min_fresh),
             max_stale: seconds(max_stale),
         };
-        let rows: &[(&[(&str, &str)], Wants, bool, bool)] = &[
+        type Row<'a> = (&'a [(&'a str, &'a str)], Wants, bool, bool);
+        let rows: &[Row<'_>] = &[
             (&[], wants(None, 0, 0), false, false),
             (&[("cache-control", "max-age=5")], wants(Some(5), 0, 0), false, false),
             (&[("cache-control", "max-age=x")], wants(Some(0), 0, 0), true, false),

@@ -26,7 +26,7 @@ const AGAIN: Step = Asked("GET", "/a", "", TWO);
 fn run(rows: &'static [(&'static str, &'static [Step])]) {
     for (name, steps) in rows {
         // Shown where a row fails.
-        println!("{name}");
+        eprintln!("{name}");
         cached("", "max-age 100\n ranges on\n rfc9111 on\n process-vary on").run(|_| async move {
             let mut s1 = Service::at(S1);
             for step in *steps {

@@ -117,7 +117,7 @@ pub enum Update {
     /// Nothing.
     Keep,
     /// It is this one from now on, with the same body.
-    Replace(Object),
+    Replace(Box<Object>),
     /// It is gone.
     Remove,
 }

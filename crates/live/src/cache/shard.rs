@@ -135,7 +135,7 @@ impl Shard {
         match update(&entry.object) {
             Update::Keep => return (0, 0),
             Update::Replace(object) if blocks(object.head_bytes() + object.length) <= entry.blocks => {
-                entry.object = Arc::new(object);
+                entry.object = Arc::from(object);
                 return (0, 0);
             }
             // It has grown, or is gone.
