@@ -211,14 +211,16 @@ fn configurations_in_the_documentation_are_accepted() {
     for (name, content) in FILES {
         folder.write(name, content);
     }
-    // The files of docs/opentelemetry.md are blocks of the page.
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/opentelemetry.md");
-    for (_, block) in blocks(&std::fs::read_to_string(page).expect("a page")) {
-        let name = match block.split_whitespace().next() {
-            Some("[shop]") => "otel.cfg",
-            Some("exporters:") => "otel.yml",
-            _ => continue,
-        };
+    // These files are blocks of their pages: how they begin.
+    let own = [
+        ("opentelemetry.md", "[shop]", "otel.cfg"),
+        ("opentelemetry.md", "exporters:", "otel.yml"),
+        ("lua.md", "local Upper", "upper.lua"),
+    ];
+    for (page, begin, name) in own {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let found = blocks(&std::fs::read_to_string(page).expect("a page"));
+        let (_, block) = found.iter().find(|(_, block)| block.trim_start().starts_with(begin)).expect("a block");
         folder.write(name, &block.replace("/etc/weir/", &format!("{}/", folder.text())));
     }
     let (mut checked, mut wrong) = (0, Vec::new());
