@@ -8,6 +8,7 @@
 Every start is repeated; the medians are printed. Nothing is sent but one request that shows that the process serves.
 """
 import argparse, os, shutil, signal, statistics, subprocess, tempfile, time
+from proxies import memory, processor
 from restarts import PATIENCE, ROOT, connect, free_port, wait_for
 
 HEAD = """global
@@ -21,20 +22,6 @@ defaults
 frontend web
     bind 127.0.0.1:{port}
 """
-
-
-def processor(pid):
-    """Seconds of processor time that a process has taken."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid):
-    """Kilobytes that a process has in memory, and the most that it had."""
-    with open(f"/proc/{pid}/status") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return [int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM")]
 
 
 def request(port):
@@ -75,7 +62,7 @@ def measure(what, program, name, make, count, options, folder):
         try:
             wait_for(port)
             request(port)
-            found.append((time.monotonic() - began, processor(running.pid), *memory(running.pid)))
+            found.append((time.monotonic() - began, processor(running.pid), memory(running.pid, "VmRSS"), memory(running.pid, "VmHWM")))
         finally:
             running.send_signal(signal.SIGTERM)
             running.wait(timeout=PATIENCE)

@@ -10,6 +10,7 @@ Each kind of question is asked one after the other for some seconds while `weir 
 on 127.0.0.1.
 """
 import argparse, json, os, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
+from proxies import processor
 from restarts import PATIENCE, ROOT, connect, free_port, wait_for
 from reloads import ask, summary
 
@@ -47,13 +48,6 @@ def get(port, path):
     if not told.startswith(b"HTTP/1.1 200"):
         raise SystemExit(f"{path}: {bytes(told[:200])}")
     return told
-
-
-def processor(pid):
-    """Seconds of processor time that a process has taken."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def cost(pid, question):
