@@ -177,7 +177,9 @@ def measure(name, program, weir, way, options, origin, slow):
     config = os.path.join(folder, "service.cfg")
 
     def write(number):
-        more = "server other 127.0.0.1:%d" % origin if number % 2 else ""
+        # Another server each time: by its name, its weight and the pace of its checks.
+        more = "server other%d 127.0.0.1:%d weight %d check inter %ds" % (number, origin, 1 + number % 9, 1 + number % 5)
+        more = more if number % 2 else ""
         text = CONFIGURATION.format(
             way=way, folder=folder, port=port, origin=origin, slow=slow, number=number, more=more
         )

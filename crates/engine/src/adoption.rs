@@ -7,17 +7,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use live::{Admin, Checker, CookieChange, Removal, ServerPlace};
+use live::{Admin, Checker, CookieChange, ServerPlace};
 use policy::program::{Program, Proxy, Server};
 
 use crate::export;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
+use crate::vacating::{self, Removed};
 use crate::worker::{Process, Worker};
 
-/// How often is looked whether a server that was removed has nothing to do any more.
-const DRAINING: Duration = Duration::from_secs(1);
+/// How often is looked whether a proxy that was removed has no session any more.
+const FORGETTING: Duration = Duration::from_secs(1);
 
 /// Why a configuration cannot take the place of the one that is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,8 @@ impl Addresses {
 #[derive(Default)]
 struct Moves {
     added: Vec<ServerPlace>,
+    /// Those that get places of servers that were removed before; not among those that are added.
+    seated: Vec<ServerPlace>,
     removed: Vec<ServerPlace>,
     /// By index.
     added_proxies: Vec<usize>,
@@ -197,6 +200,12 @@ impl Process {
                 return Err(Refusal::Full);
             }
         }
+        for place in &moves.seated {
+            let server = program.server_at(*place).filter(|_| self.vacancies.has(*place)).ok_or(Refusal::Outdated)?;
+            if !vacating::know(older.iter().map(|generation| &*generation.program), *place, &server.name) {
+                return Err(Refusal::Full);
+            }
+        }
         for index in &moves.added_proxies {
             let proxy = &program.proxies[*index];
             let is_known =
@@ -211,7 +220,7 @@ impl Process {
 
     /// Has servers that came take part.
     fn begin(&self, program: &Program, moves: &Moves) {
-        for (proxy, place) in &moves.added {
+        for (proxy, place) in moves.added.iter().chain(&moves.seated) {
             let proxy = &program.proxies[*proxy];
             let Some(server) = proxy.server(*place) else { continue };
             let (state, now) = (&self.live.proxies[proxy.index], rt::now());
@@ -221,7 +230,11 @@ impl Process {
                 crate::resolve::add(self, proxy.index, server);
                 continue;
             }
-            if !state.add_server(&server.plan(), now) {
+            let is_there = match moves.seated.contains(&(proxy.index, *place)) {
+                true => self.occupy(proxy.index, server, server.address.clone(), now),
+                false => state.add_server(&server.plan(), now),
+            };
+            if !is_there {
                 continue;
             }
             state.enable_check(*place, Checker::Health, true);
@@ -246,6 +259,7 @@ impl Process {
             proxy.servers().map(|server| (server.serial, (*index, server.index)))
         });
         let servers = servers.collect();
+        self.vacancies.remove(|(proxy, _)| removed.contains(&proxy));
         for index in &removed {
             self.live.remove_backend(&former.proxies[*index].name, *index);
         }
@@ -255,22 +269,24 @@ impl Process {
 
     /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
     fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
+        let mut draining = Vec::with_capacity(removed.len());
         for (index, place) in &removed {
             let Some(server) = before.server_at((*index, *place)) else { continue };
+            draining.push((server.serial, (*index, *place)));
             // Those that wait for it go elsewhere.
             let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
             self.forget_links(server.serial);
             change_cookies(self, &program.proxies[*index], CookieChange::Servers);
         }
-        if !removed.is_empty() {
-            rt::spawn(rt::Class::Background, rt::NO_TAG, drain(Arc::clone(self), removed));
+        if !draining.is_empty() {
+            rt::spawn(rt::Class::Background, rt::NO_TAG, vacating::drain(Arc::clone(self), draining));
         }
     }
 }
 
 impl Process {
     /// The configurations before the newest that sessions still have.
-    fn before(&self) -> Vec<Arc<Generation>> {
+    pub(crate) fn before(&self) -> Vec<Arc<Generation>> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -291,31 +307,20 @@ fn take_up(worker: &Rc<Worker>) {
     export::start(worker);
 }
 
-/// Forgets servers that were removed once they have nothing to do.
-async fn drain(process: Arc<Process>, mut removed: Vec<ServerPlace>) {
-    while !removed.is_empty() && !process.is_stopping() {
-        rt::sleep(DRAINING).await;
-        removed.retain(|(proxy, place)| {
-            let removal = process.live.proxies[*proxy].remove_server(*place, rt::now());
-            !matches!(removal, Removal::Possible | Removal::Unknown)
-        });
-    }
-}
-
 /// Waits until configurations have no session any more, and then forgets servers that only those had, each with its serial
 /// number.
-async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<(usize, ServerPlace)>) {
+async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<Removed>) {
     while users.iter().any(|user| user.strong_count() > 0) {
         if process.is_stopping() {
             return;
         }
-        rt::sleep(DRAINING).await;
+        rt::sleep(FORGETTING).await;
     }
     for (serial, (proxy, place)) in &servers {
         let _ = process.live.proxies[*proxy].set_admin(*place, Admin::Maintenance, rt::now());
         process.forget_links(*serial);
     }
-    drain(process, servers.into_iter().map(|(_, place)| place).collect()).await;
+    vacating::drain(process, servers).await;
 }
 
 /// Which servers and proxies come and go.
@@ -331,6 +336,10 @@ fn moves(former: &Program, next: &Program) -> Moves {
         let is_gone = |place: &usize| {
             known.is_some_and(|known| known.servers.is_present(*place)) && !backend.servers.is_present(*place)
         };
+        let is_seated = |place: &usize| {
+            known.is_some_and(|known| !known.servers.is_present(*place)) && backend.servers.is_present(*place)
+        };
+        moves.seated.extend((0..places).filter(is_seated).map(|place| (index, place)));
         moves.added.extend((places..backend.servers.places()).map(|place| (index, place)));
         moves.removed.extend((0..places).filter(is_gone).map(|place| (index, place)));
     }

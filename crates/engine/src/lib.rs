@@ -32,6 +32,8 @@ mod sparing;
 pub mod stream;
 pub mod stream_state;
 pub mod telemetry;
+pub mod vacancies;
+mod vacating;
 pub mod worker;
 
 pub use adoption::{Addresses, Refusal};

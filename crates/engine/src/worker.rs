@@ -44,6 +44,7 @@ use crate::sockets::Sockets;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
+use crate::vacancies::Vacancies;
 use crate::worker::arrivals::Arrivals;
 use crate::worker::attachments::Attachments;
 
@@ -56,6 +57,8 @@ pub struct Process {
     pub(crate) newest: RwLock<Arc<Generation>>,
     /// Those before it, as long as a session has them.
     pub(crate) past: Mutex<Vec<Weak<Generation>>>,
+    /// Places that servers which come may have.
+    pub vacancies: Vacancies,
     /// Workers that do not accept with it yet.
     pub(crate) adopting: AtomicUsize,
     /// Counts, queues, balancing.
@@ -167,6 +170,7 @@ impl Process {
             exchange: crate::peering::Exchange::new(program, &live),
             newest: RwLock::new(Arc::new(generation)),
             past: Mutex::default(),
+            vacancies: Vacancies::default(),
             adopting: AtomicUsize::new(0),
             counters,
             disks: crate::disk_cache::Disks::new(program_caches),

@@ -354,6 +354,11 @@ impl ProxyState {
         self.backend.lock().removed(server)
     }
 
+    /// How many servers had a place before the one that has it now.
+    pub fn occupant(&self, server: usize) -> u32 {
+        self.backend.lock().occupant(server)
+    }
+
     /// Gives the place of a server that was removed to another one, which begins in maintenance. False: none was. Whoever
     /// calls this knows that nobody speaks of the one before any more.
     pub fn replace_server(&self, server: &ServerPlan, now: Moment) -> bool {

@@ -55,6 +55,8 @@ pub(super) struct ServerState {
     pub(super) candidate: bool,
     /// When the runtime API removed it: nothing brings it back, but another one may take its place.
     pub(super) removed: Option<Moment>,
+    /// How many servers had its place before it: tasks that serve one of those end by that.
+    pub(super) occupant: u32,
     /// It fails too often (`eject-outliers`).
     pub(super) ejected: bool,
     /// The level of health that it was taken over with, or that an order has brought it to, until something changes; 0
@@ -92,6 +94,7 @@ impl ServerState {
             backup: server.backup,
             candidate: false,
             removed: None,
+            occupant: 0,
             ejected: false,
             former_level: 0,
         }

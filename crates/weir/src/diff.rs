@@ -5,6 +5,7 @@ use crate::arguments::Settings;
 use crate::files;
 use crate::load::{self, NotRenewed, Prepared};
 use crate::messages::{Messages, Refused};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +41,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
 fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let settings = |file| Settings { files: vec![file], ..Settings::default() };
     let before = prepare(&settings(old), messages)?;
-    let former = (&before.start, &before.spec, &before.program);
+    let vacant = BTreeSet::new();
+    let former = (&before.start, &before.spec, &before.program, &vacant);
     let (changes, obstacle) = match load::renew(&settings(new), former, messages) {
         Ok(renewed) => (renewed.changes, None),
         Err(NotRenewed::Refused) => return Err(Refused),

@@ -80,8 +80,10 @@ impl Renewal {
         if let Some(why) = self.start.obstacle(&written) {
             return Err(NotRenewed::Classic(why));
         }
-        let renew =
-            |messages: &mut Messages| load::renew(&self.settings, (&self.start, &written, &before.program), messages);
+        let vacant = process.vacancies.all();
+        let renew = |messages: &mut Messages| {
+            load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
+        };
         let (renewed, reader) = match self.start.gives_up() {
             false => (renew(&mut messages)?, None),
             true => {

@@ -22,14 +22,14 @@ use config::spec::{Confinement, ProcessorsSpec, Spec};
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use control::saved_state::SavedServer;
 use engine::service::registry::Services;
-use live::Live;
 use live::counters::Kept;
+use live::{Live, ServerPlace};
 use lua::Scripts;
 use policy::SystemLimits;
 use policy::compile::succession::{Successor, succeed};
 use policy::processors::Plan;
 use policy::program::Program;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A configuration that can be served.
 pub struct Prepared {
@@ -227,7 +227,7 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
 /// See [`NotRenewed`].
 pub fn renew(
     settings: &Settings,
-    (start, written, former): (&Start, &Spec, &Program),
+    (start, written, former, vacant): (&Start, &Spec, &Program, &BTreeSet<ServerPlace>),
     messages: &mut Messages,
 ) -> Result<Renewed, NotRenewed> {
     let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = read_again(settings, messages)?;
@@ -257,7 +257,7 @@ pub fn renew(
     if program.acme.folder.is_some() || !program.acme.sections.is_empty() {
         return Err(NotRenewed::Classic("certificates are obtained with ACME".to_owned()));
     }
-    let succeeded = succeed(former, (spec, program), &mut resolver, &limits);
+    let succeeded = succeed(former, vacant, (spec, program), &mut resolver, &limits);
     let Successor { program, spec, changes } = succeeded.map_err(NotRenewed::Classic)?;
     Ok(Renewed { program, spec, changes, found: in_order(found, &sources), sources })
 }

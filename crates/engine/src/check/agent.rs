@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use live::health::{CheckStatus, Report};
-use live::{Admin, Checker};
+use live::{Admin, Checker, ServerPlace};
 use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
@@ -36,40 +36,47 @@ pub(super) fn start(worker: &Rc<Worker>) {
             }
             // So that they are not all asked at once.
             let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
-            let (worker, proxy, server) = (Rc::clone(worker), proxy.index, server.index);
-            rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, proxy, server, offset));
+            let (worker, place) = (Rc::clone(worker), (proxy.index, server.index));
+            rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, place, 0, offset));
         }
     }
 }
 
 /// Begins to ask the agent of a server that was added.
-pub(super) fn add(worker: &Rc<Worker>, proxy: usize, server: usize) {
-    let task = watch(Rc::clone(worker), proxy, server, Duration::ZERO);
+pub(super) fn add(worker: &Rc<Worker>, place: ServerPlace, occupant: u32) {
+    let task = watch(Rc::clone(worker), place, occupant, Duration::ZERO);
     rt::spawn(rt::Class::Background, rt::NO_TAG, task);
 }
 
-/// Asks the agent of a server until the process stops, or the server is removed.
-async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
+/// Asks the agent of a server until the process stops, the server is removed, or another one (`occupant`) has its place.
+async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Duration) {
     rt::sleep(offset).await;
-    let state = &worker.process.live.proxies[proxy];
-    while !worker.process.is_stopping() && state.health(server, Checker::Agent).is_some() {
-        let Some(next) = ask_once(&worker, (proxy, server)).await else { return };
+    let state = &worker.process.live.proxies[place.0];
+    while !worker.process.is_stopping() && state.health(place.1, Checker::Agent).is_some() {
+        let Some(next) = ask_once(&worker, place, occupant).await else { return };
         rt::sleep_until(next).await;
     }
 }
 
 /// Asks as the configuration says now. Returns when to ask again; `None`: the server has no agent any more.
-async fn ask_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<Moment> {
+async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) -> Option<Moment> {
     let generation = worker.generation();
     let proxy = generation.proxy(proxy);
     let server = proxy.server(server)?;
     let agent = server.agent.as_ref()?;
     let begun = rt::now();
+    let is_same = || worker.process.live.proxies[proxy.index].occupant(server.index) == occupant;
+    if !is_same() {
+        return None;
+    }
     if worker.process.live.proxies[proxy.index].begin_check(server.index, Checker::Agent) {
         let running = worker.activity.begin_check();
         // It needs no place between two questions.
         let answer = Box::pin(Question::new(worker, proxy, server, agent, begun).ask()).await;
         drop(running);
+        if !is_same() {
+            return None;
+        }
         let took = rt::now().saturating_since(begun);
         let report = match answer {
             Ok(line) => obey(worker, proxy, server, &line, took),

@@ -26,7 +26,7 @@ use base::moment::Moment;
 use config::spec::LogLevel;
 use live::health::{CheckStatus, Report, Symptom, Verdict};
 use live::trace::{Event, Level, Subject, events};
-use live::{Checker, ServerStatus, Transition};
+use live::{Checker, ServerPlace, ServerStatus, Transition};
 use policy::check::Check;
 use policy::program::{Proxy, Server};
 
@@ -58,7 +58,7 @@ pub fn start(worker: &Rc<Worker>) {
         for (place, (proxy, server, _)) in checked().enumerate() {
             if server.serial % workers == worker.id {
                 let offset = span.mul_f64(place as f64 / count as f64);
-                let task = watch(Rc::clone(worker), proxy, server.index, offset);
+                let task = watch(Rc::clone(worker), (proxy, server.index), 0, offset);
                 rt::spawn(rt::Class::Background, rt::NO_TAG, task);
             }
         }
@@ -72,35 +72,43 @@ pub fn add(shared: &Process, proxy: usize, server: &Server) {
     if !has_check && !has_agent {
         return;
     }
+    let occupant = shared.live.proxies[proxy].occupant(place);
     let job = move |worker: &Rc<Worker>| {
         if has_check {
-            let task = watch(Rc::clone(worker), proxy, place, Duration::ZERO);
+            let task = watch(Rc::clone(worker), (proxy, place), occupant, Duration::ZERO);
             rt::spawn(rt::Class::Background, rt::NO_TAG, task);
         }
         if has_agent {
-            agent::add(worker, proxy, place);
+            agent::add(worker, (proxy, place), occupant);
         }
     };
     rt::post((server.serial % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
 }
 
-/// Checks a server until the process stops, or the server is removed.
-async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
+/// Checks a server until the process stops, the server is removed, or another one (`occupant`) has its place.
+async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Duration) {
     rt::sleep(offset).await;
     while !worker.process.is_stopping() {
-        let Some((next, hurried)) = check_once(&worker, (proxy, server)).await else { return };
-        pause_until(&worker, (proxy, server), next, hurried).await;
+        let Some((next, hurried)) = check_once(&worker, place, occupant).await else { return };
+        pause_until(&worker, place, next, hurried).await;
     }
 }
 
 /// Checks a server with what the configuration says now. Returns when the next check is to begin, and how soon it does
 /// once traffic makes the server suspect, where that counts. `None`: the server is not checked any more.
-async fn check_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<(Moment, Option<Duration>)> {
+async fn check_once(
+    worker: &Worker,
+    (proxy, server): ServerPlace,
+    occupant: u32,
+) -> Option<(Moment, Option<Duration>)> {
     let generation = worker.generation();
     let proxy = generation.proxy(proxy);
     let server = proxy.server(server)?;
     let check = server.check.as_ref()?;
     let state = &worker.process.live.proxies[proxy.index];
+    if state.occupant(server.index) != occupant {
+        return None;
+    }
     // However soon the next check is to come.
     let (begun, bound) = (rt::now(), check.pace.steady);
     if state.begin_check(server.index, Checker::Health) {
@@ -111,6 +119,9 @@ async fn check_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<
             None => run::check((worker, &generation), proxy, server, bound)?.await,
         };
         drop(running);
+        if state.occupant(server.index) != occupant {
+            return None;
+        }
         conclude(worker, proxy, server, Checker::Health, report);
     }
     // What the result says of the pace counts at once.

@@ -127,6 +127,11 @@ impl Events {
         self.revisions().known.contains_key(&server.serial)
     }
 
+    /// A server was removed, and another one may get its serial number.
+    pub(crate) fn forget(&self, serial: usize) {
+        self.revisions().known.remove(&serial);
+    }
+
     fn revisions(&self) -> MutexGuard<'_, Revisions> {
         self.revisions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -94,4 +94,5 @@ mod trailers;
 mod transfers;
 mod tunnels;
 mod upgrades;
+mod vacancies;
 mod waits;

@@ -438,8 +438,13 @@ impl World {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
-        let succeeded =
-            policy::compile::succession::succeed(&before.program, (written, program), &mut resolver, &LIMITS);
+        let succeeded = policy::compile::succession::succeed(
+            &before.program,
+            &self.shared.vacancies.all(),
+            (written, program),
+            &mut resolver,
+            &LIMITS,
+        );
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
         let opened = open(&succeeded.program, Some(&addresses.came));

@@ -49,13 +49,19 @@ impl Servers {
         self.servers.get(server)?.removed
     }
 
+    /// How many servers had a place before the one that has it now.
+    pub(crate) fn occupant(&self, server: usize) -> u32 {
+        self.servers.get(server).map_or(0, |state| state.occupant)
+    }
+
     /// Another server, in maintenance, at the place of one that was removed. False: none was.
     pub(crate) fn replace(&mut self, server: &ServerPlan, now: Moment) -> bool {
         let index = server.index;
         if self.removed(index).is_none() || self.loads[index].served > 0 {
             return false;
         }
-        self.servers[index] = arrival(server, now);
+        let occupant = self.servers[index].occupant.wrapping_add(1);
+        self.servers[index] = ServerState { occupant, ..arrival(server, now) };
         self.loads[index] = Load::IDLE;
         enter(server, index, &mut self.loads, &mut self.ramps);
         if let Some(outliers) = &mut self.outliers {

@@ -4,7 +4,7 @@
 use super::connecting::is_usable;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPort, Tracking, Userlist};
+use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
@@ -110,13 +110,8 @@ pub fn add_server(
 /// The removed servers of a backend whose place and number a server that is made ready may have instead of those that come
 /// next: they differ in nothing but what can be another one while a server serves, its name and its address.
 pub fn predecessors<'a>(backend: &'a Backend, fresh: &'a Server) -> impl Iterator<Item = &'a Server> {
-    let is_plain = |server: &Server| {
-        let address =
-            matches!(server.address, ServerAddress::Inet { ip, port: ServerPort::Exact(_) } if !ip.is_unspecified());
-        address && server.resolving.is_none() && server.log.is_none() && server.tracking.leader.is_none()
-    };
     backend.servers.struck().filter(move |old| {
-        old.id == fresh.id && is_plain(old) && is_plain(fresh) && {
+        old.id == fresh.id && old.is_plain() && fresh.is_plain() && {
             let (name, address, written) = (old.name.clone(), old.address.clone(), old.written.clone());
             **old == Server { index: old.index, serial: old.serial, name, address, written, ..fresh.clone() }
         }

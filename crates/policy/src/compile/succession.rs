@@ -2,11 +2,12 @@
 //! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
 
 use super::{Resolver, SystemLimits, compile, refuses_servers};
-use crate::program::{Backend, Bind, BindAddress, Program, Proxy};
+use crate::program::{Backend, Bind, BindAddress, Program, Proxy, Server};
 use config::diagnostic::Diagnostic;
 use config::environment::Environment;
 use config::spec::{AddressSpec, ProxySpec, ServerSpec, SocketKind, Spec};
 use config::{InputFile, LoadOptions};
+use live::ServerPlace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,12 +23,13 @@ pub struct Successor {
 }
 
 /// Finds out whether a configuration can follow `former` in the running process. `spec` is what `program` was compiled of;
-/// `resolver` and `limits` are those that it was compiled with.
+/// `resolver` and `limits` are those that it was compiled with. Servers that come may have the places in `vacant`.
 ///
 /// # Errors
 /// Why it cannot: what needs a new process, in words.
 pub fn succeed(
     former: &Program,
+    vacant: &BTreeSet<ServerPlace>,
     (mut spec, program): (Spec, Program),
     resolver: &mut dyn Resolver,
     limits: &SystemLimits,
@@ -38,7 +40,7 @@ pub fn succeed(
         let again = compile(&spec, resolver, limits, &mut Vec::new());
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
     }
-    let gone = arrange(&mut spec, former, &program)?;
+    let gone = arrange(&mut spec, (former, vacant), &program)?;
     if let Some(gone) = gone {
         let mut found: Vec<Diagnostic> = Vec::new();
         let again = compile(&spec, resolver, limits, &mut found);
@@ -172,14 +174,18 @@ fn vacant_proxy(id: u32) -> Option<ProxySpec> {
 
 /// Puts the servers of each proxy at the places that they have, with something in the place of each that is removed.
 /// Returns the places of those; `None`: everything was where it belongs.
-fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<(usize, usize)>>, String> {
+fn arrange(
+    spec: &mut Spec,
+    (former, vacant): (&Program, &BTreeSet<ServerPlace>),
+    program: &Program,
+) -> Result<Option<BTreeSet<ServerPlace>>, String> {
     let mut gone = BTreeSet::new();
     let mut moved = false;
     for (index, before) in former.proxies.enumerate() {
         let Some(after) = program.proxies.get(index).filter(|after| after.name == before.name) else { continue };
         let (Some(own), Some(next)) = (&before.backend, &after.backend) else { continue };
         let Some(written) = spec.proxies.get_mut(index) else { continue };
-        let arranged = seats(own, next);
+        let arranged = seats(own, next, |place| vacant.contains(&(index, place)));
         if arranged.iter().copied().eq((0..next.servers.places()).map(Some)) {
             continue;
         }
@@ -198,11 +204,12 @@ fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Optio
             let kept = own.servers.get(place).map(|server| server.id);
             let Some(mut server) = taken else {
                 gone.insert((index, place));
-                written.servers.push(vacant(kept.unwrap_or_default()));
+                written.servers.push(placeholder(kept.unwrap_or_default()));
                 continue;
             };
             if !server.id_is_written {
                 server.id = kept.unwrap_or_else(|| free_number(1, &mut numbers));
+                numbers.insert(server.id);
             }
             written.servers.push(server);
         }
@@ -211,8 +218,9 @@ fn arrange(spec: &mut Spec, former: &Program, program: &Program) -> Result<Optio
     Ok(moved.then_some(gone))
 }
 
-/// For each place, which of the servers of `next` gets it: first the places that `own` has, then others.
-fn seats(own: &Backend, next: &Backend) -> Vec<Option<usize>> {
+/// For each place, which of the servers of `next` gets it: first the places that they have in `own`, then those that are vacant and fit,
+/// then others.
+fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
     let mut left: BTreeMap<&str, usize> = next.servers.enumerate().map(|(at, server)| (&*server.name, at)).collect();
     let mut seats = Vec::with_capacity(own.servers.places().max(next.servers.places()));
     for place in 0..own.servers.places() {
@@ -228,6 +236,23 @@ fn seats(own: &Backend, next: &Backend) -> Vec<Option<usize>> {
     }
     let mut rest: Vec<usize> = left.into_values().collect();
     rest.sort_unstable();
+    // Numbers that are taken: with a place comes the number of the server that had it.
+    let mut numbers: BTreeSet<u32> = own.servers.iter().map(|server| server.id).collect();
+    numbers.extend(next.servers.iter().filter(|server| server.id_is_written).map(|server| server.id));
+    for (place, seat) in seats.iter_mut().enumerate().filter(|(place, _)| !own.servers.is_present(*place)) {
+        let Some(former) = own.servers.get(place).filter(|_| is_vacant(place)) else { continue };
+        let fits = |at: &usize| {
+            next.servers.get(*at).is_some_and(|server| {
+                let is_free = server.id_is_written || !numbers.contains(&former.id);
+                let (index, id) = (place, if server.id_is_written { server.id } else { former.id });
+                is_free && former.leaves_place_to(&Server { index, id, ..server.clone() })
+            })
+        };
+        if let Some(found) = rest.iter().position(fits) {
+            *seat = Some(rest.remove(found));
+            numbers.insert(former.id);
+        }
+    }
     seats.extend(rest.into_iter().map(Some));
     seats
 }
@@ -239,7 +264,7 @@ fn free_number(first: u32, taken: &mut BTreeSet<u32>) -> u32 {
 }
 
 /// What stands at the place of a server that is removed. Nothing can name it.
-fn vacant(id: u32) -> ServerSpec {
+fn placeholder(id: u32) -> ServerSpec {
     ServerSpec {
         span: Default::default(),
         name: Default::default(),

@@ -1,7 +1,10 @@
 //! In what two configurations differ, and whether one can follow the other in a running process: all that sockets, live
 //! state, idle connections and the senders of logs were made of has to stay. Must never change either.
 
-use super::{Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server};
+use super::{
+    Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server, ServerAddress, ServerPort,
+    Tracking,
+};
 use crate::rule::ServerChoice;
 use config::spec::Mode;
 use expression::Expression;
@@ -205,7 +208,9 @@ fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), f
         match (before, next.servers.is_present(place)) {
             (Some(before), true) => of(server(before, after), &name, found),
             (Some(_), false) => found.push(free(format!("{name} is removed"))),
-            (None, true) if place < own.servers.places() => found.push(kept(format!("the place of {name}"))),
+            (None, true) if own.servers.get(place).is_some_and(|former| !former.leaves_place_to(after)) => {
+                found.push(kept(format!("the place of {name}")));
+            }
             // Sessions of the configuration before get it as well, and look into the lists that they began with.
             (None, true) if lists_differ && asks_lists(after) => {
                 found.push(kept(format!("lists of patterns that {name} asks")));
@@ -250,6 +255,29 @@ fn server(own: &Server, next: &Server) -> Vec<Field> {
 }
 
 impl Server {
+    /// Whether another server may have the place of this one once nothing refers to this one any more: all that the process
+    /// has made of the place, and all that sessions of older configurations read there, is the same for both. Names, addresses
+    /// and cookies are told to those sessions.
+    pub(crate) fn leaves_place_to(&self, next: &Self) -> bool {
+        let fields = fields!(Server, self, next,
+            kept: [index, id, host, resolving, maxconn, minconn, strict_maxconn, pool_max_conn, pool_low_conn,
+                   pool_purge_delay, connecting, log, tracking, non_stick, max_reuse, redirect],
+            free: [name, address, weight, maxqueue, cookie, disabled, backup, guid, place, slowstart, check,
+                   unchecked_level, agent, down_shuts_sessions, up_shuts_backups],
+            apart: [serial, id_is_written, fixed, written]);
+        self.is_plain() && next.is_plain() && fields.iter().all(|(_, is_kept)| !is_kept)
+    }
+
+    /// Whether all connections to it go to one address, which is the one that is written.
+    pub fn is_plain(&self) -> bool {
+        let is_one =
+            matches!(self.address, ServerAddress::Inet { ip, port: ServerPort::Exact(_) } if !ip.is_unspecified());
+        is_one
+            && self.resolving.is_none()
+            && self.log.is_none()
+            && self.tracking == Tracking { proxy: self.tracking.proxy, ..Tracking::default() }
+    }
+
     /// Whether the state of this server may go on as that of `next`, which was compiled for another place.
     pub(crate) fn goes_on_as(&self, next: &Self) -> bool {
         let mut there = next.clone();

@@ -1,9 +1,6 @@
 //! `add server` (management manual, section 9.3). Must never send anything there: a server that is added begins in
 //! maintenance.
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use config::keyword::{added_server_keywords, read_added_server};
 use config::spec::{ServerSpec, Spec};
 use live::CookieChange;
@@ -16,9 +13,6 @@ use engine::generation::Generation;
 use engine::outgoing::idle_limits;
 use engine::stream::persistence::change_cookies;
 use engine::worker::{Process, Worker};
-
-/// How long a removed server's place stays empty at least.
-const REST: Duration = Duration::from_secs(60);
 
 /// What is said where no place is left.
 const FULL: &str = "Too many servers were added to this process: reload it.";
@@ -71,8 +65,7 @@ fn enter(
     // What is wrong is found with any number.
     let known = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
     let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
-    // Sessions of an older configuration would see the name of the one before.
-    if shared.generations() == 1 && take_over(shared, (proxy, backend), &server) {
+    if take_over((shared, generation), (proxy, backend), &server) {
         return Ok(());
     }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
@@ -98,38 +91,22 @@ fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
     engine::service::events::added(shared, proxy, server);
 }
 
-/// A server is never freed, since its readers are not counted; what differs from one that was removed long ago in its
-/// name and its address alone becomes that one instead, with its place and its number. False: there is no such one.
-fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
-    let (now, state) = (rt::now(), &shared.live.proxies[proxy.index]);
-    let has_rested =
-        |old: &&Server| state.removed(old.index).is_some_and(|since| now.saturating_since(since) >= rest(old));
-    let Some(server) = compile::predecessors(backend, fresh).find(has_rested) else { return false };
-    if server.name.change(&fresh.name).is_err() {
+/// Gives a server the place and the number of one that was removed, from which it differs in its name and its address alone, once
+/// nothing refers to that one any more. False: there is no such one.
+fn take_over(
+    (shared, generation): (&Process, &Generation),
+    (proxy, backend): (&Proxy, &Backend),
+    fresh: &Server,
+) -> bool {
+    let is_free = |old: &&Server| shared.vacancies.has((proxy.index, old.index));
+    let Some(server) = compile::predecessors(backend, fresh).find(is_free) else { return false };
+    let is_known = shared.know_occupant(&generation.program, (proxy.index, server.index), &fresh.name);
+    if !is_known || !shared.occupy(proxy.index, server, fresh.address.clone(), rt::now()) {
+        backend.servers.strike(server.index);
         return false;
     }
-    shared.outgoing.set_address(server, fresh.address.clone());
-    shared.forget_links(server.serial);
-    shared.probing.forget(server.serial);
-    let serial = server.serial;
-    for worker in 0..shared.workers() {
-        let clear = move |worker: &Rc<Worker>| worker.counters().clear_server(serial);
-        rt::post(worker as rt::WorkerId, Box::new(move || engine::on_worker(clear)));
-    }
-    if !state.replace_server(&server.plan(), now) {
-        return false;
-    }
-    backend.servers.restore(server.index);
     begin(shared, proxy, server);
     true
-}
-
-/// How long a removed server's place stays empty: until the last line about it is written, and the tasks that checked it
-/// have noticed.
-fn rest(server: &Server) -> Duration {
-    let paces = server.check.iter().flat_map(|check| [check.pace.steady, check.pace.fast, check.pace.down]);
-    let longest = paces.chain(server.agent.iter().map(|agent| agent.interval)).max().unwrap_or_default();
-    REST.saturating_add(longest.saturating_mul(4))
 }
 
 /// It shares the state of another one from now on.

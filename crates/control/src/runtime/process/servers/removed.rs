@@ -67,6 +67,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     let place = (proxy, server);
     if let Some(server) = generation.program.server_at(place) {
         shared.forget_links(server.serial);
+        shared.vacate((server.serial, place));
         let leader = server.tracking.leader.and_then(|leader| generation.program.server_at(leader));
         leader.into_iter().for_each(|leader| leader.tracking.lose(place));
     }

@@ -1,0 +1,170 @@
+//! Places of servers: those of servers that were removed are given to servers that come, once nothing refers to the one before,
+//! so that a process does not grow with its reloads.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use testkit::{Peer, Service, sleep};
+
+use crate::api;
+use crate::messages::*;
+use crate::world::*;
+
+const RELOADS: usize = 1_000;
+
+fn servers(lines: &str) -> Worlds {
+    listen(&format!("balance roundrobin\n http-reuse always\n option redispatch\n{lines}")).global(api::SOCKET)
+}
+
+/// A server whose answers are its name.
+fn serve(world: &World, address: &str, name: &'static str) {
+    Service::at(address).serve(&world.scope, move |mut peer: Peer, _| async move {
+        while peer.receive_head().await.is_some() && peer.try_send(answer(name)).await {}
+    });
+}
+
+async fn ask(client: &mut Peer) -> String {
+    client.send(GET).await;
+    let head = client.receive_head().await.expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    String::from_utf8(client.receive(2).await).unwrap()
+}
+
+/// Who answers so many requests, sorted.
+async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    for _ in 0..count {
+        found.push(ask(client).await);
+    }
+    found.sort();
+    found
+}
+
+/// Places that the servers of the proxy have had.
+fn places(world: &World) -> usize {
+    world.shared().generation().program.proxies[0].backend.as_ref().unwrap().servers.places()
+}
+
+/// A column of `show stat` for a server.
+async fn column(server: &str, name: &str) -> String {
+    let shown = api::ask("show stat").await;
+    let mut lines = shown.lines();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches("# ").split(',').collect();
+    let at = columns.iter().position(|column| *column == name).expect("a column");
+    let row = lines.find(|line| line.starts_with(&format!("l,{server},")));
+    row.and_then(|row| row.split(',').nth(at)).unwrap_or_default().to_owned()
+}
+
+/// Every reload removes a server and adds another one, by another name, at another address, with another weight and another
+/// check; some clients stay from the first to the last, others come and go.
+#[test]
+fn a_thousand_reloads_take_no_more_places_than_servers() {
+    fn numbered(number: usize) -> Worlds {
+        let (address, weight) = (["10.0.1.1:80", "10.0.1.2:80"][number % 2], 1 + number % 7);
+        servers(&format!(
+            "server a{number} {address} weight {weight} check inter {}ms\n server s3 10.0.1.3:80 weight 4",
+            100 + number % 50
+        ))
+    }
+    numbered(0).workers(&[2]).run(|world| async move {
+        for (address, name) in [(S1, "s1"), (S2, "s2"), ("10.0.1.3:80", "s3")] {
+            serve(&world, address, name);
+        }
+        let mut first = Peer::connect(WEIR).await;
+        let counted = Rc::new(Cell::new(0));
+        for number in 1..=RELOADS {
+            assert_eq!(world.adopt(&numbered(number)), Ok(()));
+            sleep(30).await;
+            if number % 50 == 0 {
+                let mut late = Peer::connect(WEIR).await;
+                let (own, other) = (["s1", "s2"][number % 2], ["s2", "s1"][number % 2]);
+                for client in [&mut first, &mut late] {
+                    let found = answers(client, 11).await;
+                    assert!(found.iter().any(|name| name == own), "{number}: {found:?}");
+                    assert!(!found.iter().any(|name| name == other), "{number}: {found:?}");
+                }
+                counted.set(counted.get() + 1);
+            }
+            assert!(places(&world) <= 4, "{number}: {} places", places(&world));
+        }
+        assert_eq!(counted.get(), RELOADS / 50);
+        let shown = api::ask("show servers state l").await;
+        let names: Vec<&str> = shown.lines().filter_map(|line| line.split(' ').nth(3)).collect();
+        assert!(names.contains(&"a1000") && names.contains(&"s3") && names.len() == 3, "{shown}");
+        assert_eq!(column("a1000", "weight").await, (1 + RELOADS % 7).to_string());
+        assert_eq!(world.shared().generations(), 2, "the first client has the first one");
+    });
+}
+
+/// The place of a server that still serves a request is not given away, and neither is that of one whose answer a client has
+/// yet to take: the line of the log names the right one.
+#[test]
+fn a_server_that_is_in_use_keeps_its_place() {
+    servers("server s1 10.0.1.1:80").run(|world| async move {
+        let (mut client, mut server, s1) = asked().await;
+        serve(&world, S2, "s2");
+        assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80")), Ok(()));
+        sleep(5_000).await;
+        assert!(world.shared().vacancies.all().is_empty());
+        assert_eq!(world.adopt(&servers("server s3 10.0.1.2:80")), Ok(()));
+        assert_eq!(places(&world), 3);
+        sleep(5).await;
+        server.send(answer("s1")).await;
+        client.expect(answer_at_client("s1")).await;
+        drop(s1);
+        sleep(2_500).await;
+        assert_eq!(world.shared().vacancies.all().into_iter().collect::<Vec<_>>(), [(0, 0), (0, 1)]);
+        // Counts of the one before are not those of the next.
+        assert_eq!(world.adopt(&servers("server s3 10.0.1.2:80\n server s4 10.0.1.2:80")), Ok(()));
+        assert_eq!(places(&world), 3);
+        sleep(5).await;
+        assert_eq!([column("s4", "stot").await, column("s4", "rtime").await], ["0", "0"]);
+        assert_eq!(answers(&mut client, 2).await, ["s2", "s2"]);
+        assert_eq!(column("s4", "stot").await, "1");
+    });
+}
+
+/// What connections are made with is the place's: a server that is reached in another way gets another one.
+#[test]
+fn a_server_that_is_reached_in_another_way_gets_another_place() {
+    servers("server s1 10.0.1.1:80\n server s2 10.0.1.2:80").run(|world| async move {
+        serve(&world, S1, "s1");
+        serve(&world, S2, "s2");
+        let mut client = Peer::connect(WEIR).await;
+        assert_eq!(answers(&mut client, 2).await, ["s1", "s2"]);
+        assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80")), Ok(()));
+        sleep(2_000).await;
+        assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80\n server s1 10.0.1.1:80 max-reuse 3")), Ok(()));
+        assert_eq!(places(&world), 3);
+        sleep(5).await;
+        assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80")), Ok(()));
+        sleep(2_000).await;
+        // Both are vacant; each has the kind that it had.
+        assert_eq!(world.shared().vacancies.all().len(), 2);
+        assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80\n server s1 10.0.1.1:80 max-reuse 3")), Ok(()));
+        assert_eq!(places(&world), 3);
+        assert!(world.shared().vacancies.has((0, 0)));
+        sleep(5).await;
+        assert_eq!(answers(&mut client, 2).await, ["s1", "s2"]);
+    });
+}
+
+/// Orders use the same places, whoever has removed the server that had one.
+#[test]
+fn orders_and_reloads_share_the_places() {
+    servers("server s1 10.0.1.1:80").run(|world| async move {
+        serve(&world, S1, "s1");
+        serve(&world, S2, "s2");
+        let mut old = Peer::connect(WEIR).await;
+        assert_eq!(answers(&mut old, 1).await, ["s1"]);
+        for round in 0..30 {
+            api::ask(&format!("add server l/x{round} 10.0.1.2:80")).await;
+            api::order(&format!("enable server l/x{round}")).await;
+            assert_eq!(answers(&mut old, 2).await, ["s1", "s2"]);
+            assert_eq!(world.adopt(&servers("server s1 10.0.1.1:80")), Ok(()), "{round}");
+            sleep(2_000).await;
+            assert_eq!(answers(&mut old, 2).await, ["s1", "s1"]);
+        }
+        assert_eq!(places(&world), 2);
+    });
+}
