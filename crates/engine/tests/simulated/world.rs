@@ -28,6 +28,7 @@ use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::Live;
 use live::table::Cursor;
+use policy::compile::succession;
 use policy::program::{BindAddress, Program};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
@@ -438,13 +439,8 @@ impl World {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
-        let succeeded = policy::compile::succession::succeed(
-            &before.program,
-            &self.shared.vacancies.all(),
-            (written, program),
-            &mut resolver,
-            &LIMITS,
-        );
+        let (vacant, own) = (self.shared.vacancies.all(), (written, program));
+        let succeeded = succession::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
         let opened = open(&succeeded.program, Some(&addresses.came));
