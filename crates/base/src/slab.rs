@@ -67,6 +67,11 @@ impl<T> Slab<T> {
         self.len
     }
 
+    /// Slots, free ones included: [`Slab::at`] finds nothing from that number on.
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether there is no value.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -36,6 +36,8 @@ pub struct AddressRules {
     pub reverse: bool,
     /// `mptcp@` is fine.
     pub multipath: bool,
+    /// `sockpair@n` is fine.
+    pub carrier: bool,
 }
 
 impl AddressRules {
@@ -50,11 +52,12 @@ impl AddressRules {
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
+        carrier: false,
     };
     /// `bind` of a proxy.
-    pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, ..Self::BIND };
+    pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::BIND };
     /// `server` of a proxy.
-    pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, ..Self::SERVER };
+    pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::SERVER };
     /// `server`.
     pub const SERVER: Self = Self {
         port_required: false,
@@ -66,6 +69,7 @@ impl AddressRules {
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
+        carrier: false,
     };
     /// `source`, `usesrc` and `socks4`.
     pub const SOURCE: Self = Self {
@@ -78,6 +82,7 @@ impl AddressRules {
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
+        carrier: false,
     };
     /// `dgram-bind`.
     pub const DGRAM_BIND: Self = Self { stream: false, datagram: true, kind: SocketKind::Datagram, ..Self::BIND };
@@ -94,6 +99,7 @@ impl AddressRules {
         kind: SocketKind::Datagram,
         reverse: false,
         multipath: false,
+        carrier: false,
     };
 }
 
@@ -221,7 +227,9 @@ impl AddressError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
-            Self::NotSupported { .. } => "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz and fd so far",
+            Self::NotSupported { .. } => {
+                "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz, fd and sockpair so far"
+            }
             Self::MissingPort { .. } => "write the port behind a colon, like 127.0.0.1:80, [::1]:80 or :80",
             Self::InvalidHost { text, .. } | Self::InvalidPortCharacter { text, .. } if text.contains("://") => {
                 "an address is a host and a port: no scheme belongs before it, and no path behind it"
@@ -248,6 +256,7 @@ enum Scheme {
     Unix,
     Abstract { unpadded: bool },
     Descriptor,
+    Carrier,
 }
 
 type Prefix = (&'static str, Option<SocketKind>, Scheme);
@@ -272,10 +281,11 @@ const PREFIXES: &[Prefix] = &[
     ("abns@", None, Scheme::Abstract { unpadded: false }),
     ("abnsz@", None, Scheme::Abstract { unpadded: true }),
     ("fd@", None, Scheme::Descriptor),
+    ("sockpair@", Some(SocketKind::Stream), Scheme::Carrier),
 ];
 
 /// Prefixes that HAProxy knows and Weir does not serve yet; those of MPTCP where the rules do not permit it.
-const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "sockpair@", "rhttp@"];
+const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "rhttp@"];
 
 /// Cuts a list of addresses at its commas, as `bind` takes one: each with the offset of its first byte.
 pub fn split_list(list: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -321,7 +331,12 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
         Scheme::Abstract { unpadded } => {
             AddressSpec::Abstract { name: fitting(rest, MAX_ABSTRACT_NAME, written)?, unpadded, kind }
         }
-        Scheme::Descriptor => AddressSpec::Descriptor { fd: descriptor(rest, rules, written)?, kind },
+        Scheme::Descriptor => {
+            AddressSpec::Descriptor { fd: descriptor(rest, rules.descriptor, written)?, kind, is_carrier: false }
+        }
+        Scheme::Carrier => {
+            AddressSpec::Descriptor { fd: descriptor(rest, rules.carrier, written)?, kind, is_carrier: true }
+        }
     };
     let permitted = if kind == SocketKind::Stream { rules.stream } else { rules.datagram };
     if permitted { Ok(spec) } else { Err(AddressError::KindNotPermitted { kind, text: text() }) }
@@ -345,12 +360,12 @@ fn fitting(name: &str, max: usize, written: &str) -> Result<String, AddressError
     Ok(name.to_owned())
 }
 
-fn descriptor(number: &str, rules: &AddressRules, written: &str) -> Result<i32, AddressError> {
+fn descriptor(number: &str, is_permitted: bool, written: &str) -> Result<i32, AddressError> {
     let text = || written.to_owned();
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let fd = number.parse().ok().filter(|_| digits);
     let fd = fd.ok_or_else(|| AddressError::InvalidDescriptor { number: number.to_owned(), text: text() })?;
-    if rules.descriptor { Ok(fd) } else { Err(AddressError::DescriptorNotPermitted { text: text() }) }
+    if is_permitted { Ok(fd) } else { Err(AddressError::DescriptorNotPermitted { text: text() }) }
 }
 
 fn inet(

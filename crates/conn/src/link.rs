@@ -388,6 +388,13 @@ impl Pool {
         list.map_or(0, |list| list.length.load(Ordering::Relaxed) + list.shared.load(Ordering::Relaxed))
     }
 
+    /// The descriptors of the idle links to `server` that a worker holds, and whether each is secured.
+    pub fn idle_descriptors(&self, server: ServerId, worker: usize) -> Vec<(i32, bool)> {
+        let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
+        let Some(list) = list.filter(|list| list.length.load(Ordering::Relaxed) > 0) else { return Vec::new() };
+        list.lock().queue.iter().map(|idle| (idle.parked.number(), idle.parked.is_secure())).collect()
+    }
+
     /// The same over all workers.
     pub fn idle_connections(&self, server: ServerId) -> usize {
         (0..self.workers).map(|worker| self.idle_connections_of(server, worker)).sum()

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::Moment;
+use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 
 use crate::carrier::Carrier;
@@ -313,6 +314,11 @@ impl Requests {
     /// Whether the handshake is not over: a request that begins may go out as early data.
     pub fn is_early(&self) -> bool {
         on_server!(self, protocol => protocol.is_early())
+    }
+
+    /// Queries about the socket of the connection.
+    pub fn socket(&self) -> SocketQuery {
+        on_server!(self, protocol => protocol.socket())
     }
 
     /// What the handshake has found, once it is over.

@@ -150,6 +150,11 @@ impl Shared {
         }
     }
 
+    /// Every connection: its server, and what it carries.
+    pub(crate) fn connections(&self) -> Vec<(ServerId, Requests)> {
+        self.connections.borrow().iter().map(|own| (own.server, own.requests.clone())).collect()
+    }
+
     /// A connection has ended.
     pub(crate) fn remove(&self, pool: &Pool, requests: &Requests) {
         let mut connections = self.connections.borrow_mut();

@@ -515,6 +515,16 @@ impl Parked {
         on!(self, parked => parked.id())
     }
 
+    /// The number of its descriptor.
+    pub fn number(&self) -> i32 {
+        on!(self, parked => parked.number(), tls => tls.parked.number(), records => records.number())
+    }
+
+    /// Whether it is secured.
+    pub fn is_secure(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// What an event on it means. Nobody has asked a peer for plain bytes: they end it.
     pub fn verdict(&self) -> Verdict {
         on!(self, _parked => Verdict::Close, _tls => Verdict::NeedsIo, _records => Verdict::NeedsIo)

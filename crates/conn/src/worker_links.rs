@@ -54,6 +54,11 @@ impl WorkerLinks {
         self.takeovers.get()
     }
 
+    /// Every connection that carries several requests: its server, and what it carries.
+    pub fn shared_connections(&self) -> Vec<(ServerId, Requests)> {
+        self.shared.connections()
+    }
+
     /// Remembers a connection that `link` has opened, and that carries other requests beside its own.
     pub fn share(&self, server: ServerId, link: &mut Link, requests: &Requests) {
         self.shared.add(server, link, requests);

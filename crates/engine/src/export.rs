@@ -163,12 +163,16 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 /// Counts what became of items, and logs when that changes.
 fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
-    let (url, (signal, _)) = (&channel.plan.url, channel.plan.signal.names());
+    let (url, (signal, items)) = (&channel.plan.url, channel.plan.signal.names());
     match outcome {
         Ok(rejected) => {
             let rejected = rejected.min(count);
             add(&channel.counts.sent, count - rejected);
             add(&channel.counts.failed, rejected);
+            if rejected > 0 {
+                channel.note(Err(format!("it has refused {rejected} of {count} {items}")));
+            }
+            channel.note(Ok(()));
             if std::mem::take(&mut told.fails) {
                 let text = format!("OpenTelemetry: collector {url} takes {signal} again.");
                 worker.logger.message(None, LogLevel::Notice, &text);
@@ -176,6 +180,7 @@ fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, S
         }
         Err(why) => {
             add(&channel.counts.failed, count);
+            channel.note(Err(why.clone()));
             if !std::mem::replace(&mut told.fails, true) {
                 let text = format!("OpenTelemetry: collector {url} does not take {signal}: {why}; {count} lost.");
                 worker.logger.message(None, LogLevel::Warning, &text);

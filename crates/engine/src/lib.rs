@@ -7,6 +7,7 @@ mod adoption;
 pub mod captures;
 pub mod certificates;
 pub mod check;
+pub mod count_exchange;
 pub mod disk_cache;
 mod ending;
 mod export;
@@ -27,6 +28,7 @@ mod reversing;
 pub mod rule_costs;
 pub mod service;
 pub mod session;
+pub mod shared_counts;
 pub mod sockets;
 mod sparing;
 pub mod stream;
@@ -175,6 +177,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     acme::start(&worker);
     ocsp::start(&worker);
     export::start(&worker);
+    count_exchange::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

@@ -117,7 +117,8 @@ pub fn fixed_address(address: &ServerAddress) -> Option<Address> {
         ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
         ServerAddress::Unix(path) => Address::Unix(path.clone()),
         ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } | ServerAddress::Reversed => return None,
+        ServerAddress::Carrier(number) => Address::Carrier(*number),
+        ServerAddress::Unresolved { .. } | ServerAddress::Reversed => return None,
     })
 }
 

@@ -62,6 +62,19 @@ pub struct Channel {
     pub(crate) underway: AtomicUsize,
     /// The process ends: each request is sent once.
     pub(crate) last: AtomicBool,
+    /// Why items were lost last.
+    error: Mutex<Option<ExportError>>,
+}
+
+/// Why a collector has not taken items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportError {
+    /// In words.
+    pub text: String,
+    /// When.
+    pub at: Moment,
+    /// It has taken nothing since.
+    pub lasts: bool,
 }
 
 impl Channel {
@@ -77,6 +90,21 @@ impl Channel {
             woken: AtomicBool::new(false),
             underway: AtomicUsize::new(0),
             last: AtomicBool::new(false),
+            error: Mutex::default(),
+        }
+    }
+
+    /// Why items were lost last; `None`: none were.
+    pub fn last_error(&self) -> Option<ExportError> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why items were lost, or that the collector takes them again.
+    pub(crate) fn note(&self, outcome: Result<(), String>) {
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Err(text) => *error = Some(ExportError { text, at: rt::now(), lasts: true }),
+            Ok(()) => error.iter_mut().for_each(|error| error.lasts = false),
         }
     }
 

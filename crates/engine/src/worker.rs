@@ -85,6 +85,8 @@ pub struct Process {
     pub outbox: Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
+    /// Counts that other processes share.
+    pub shared_counts: crate::shared_counts::Sharing,
     /// Telemetry that waits for collectors.
     pub telemetry: crate::telemetry::Registry,
     /// Who is told of what happens to servers.
@@ -178,6 +180,7 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
+            shared_counts: crate::shared_counts::Sharing::default(),
             telemetry: crate::telemetry::Registry::default(),
             events: crate::service::events::Events::default(),
             upkeep: crate::certificates::Upkeep::default(),

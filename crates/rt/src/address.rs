@@ -21,6 +21,9 @@ pub enum Address {
     Abstract(Vec<u8>),
     /// The client end of a UNIX connection, which has no name.
     Unnamed,
+    /// A connected UNIX socket that the process was started with, by its number. Whoever connects sends one end of a new pair of
+    /// sockets over it, and whoever listens takes that as a connection (HAProxy's `sockpair@`).
+    Carrier(i32),
 }
 
 impl Address {
@@ -55,6 +58,7 @@ impl fmt::Display for Address {
                 write!(f, "abns@{}", name[..end].escape_ascii())
             }
             Address::Unnamed => f.write_str("unix:"),
+            Address::Carrier(number) => write!(f, "sockpair@{number}"),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Alarm {
             source.wait_to_read(context);
             if !source.watched {
                 worker.driver.watch(&self.socket, Watch::Edges, self.key)?;
-                source.watched = true;
+                source.note_watched(self.socket.number());
             }
             if self.set != moment {
                 match &self.socket {

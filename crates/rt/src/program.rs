@@ -136,7 +136,13 @@ impl Launched {
         let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
         // From here on, whatever fails, its drop puts things in order.
         let running = Running { launched: self, end, key };
-        current::with(|worker| worker.driver.watch(&running.end, Watch::Edges, key))?;
+        current::with(|worker| {
+            worker.driver.watch(&running.end, Watch::Edges, key)?;
+            if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+                source.note_watched(running.end.number());
+            }
+            Ok::<(), io::Error>(())
+        })?;
         Ok(running)
     }
 

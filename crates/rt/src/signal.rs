@@ -116,7 +116,7 @@ impl SignalStream {
             let Some(source) = sources.get_mut(self.key) else { return Poll::Pending };
             // The waker is kept before the counts are read: an event between the two is recorded for the next turn.
             if !source.watched && worker.driver.watch(&self.socket, Watch::Edges, self.key).is_ok() {
-                source.watched = true;
+                source.note_watched(self.socket.number());
             }
             source.read = Readiness::Drained;
             source.wait_to_read(context);

@@ -79,8 +79,10 @@ pub(crate) struct Source {
     pub(crate) parked: bool,
     /// Level-triggered reports of a listener that were not taken since.
     pub(crate) unheeded: u8,
-    /// A listener: the number under which the driver watches it, level-triggered.
-    pub(crate) level: Option<i32>,
+    /// A listener, which the driver watches level-triggered.
+    pub(crate) is_listener: bool,
+    /// The number under which the driver watches it; -1 before it first did.
+    pub(crate) number: i32,
 }
 
 const _: () = assert!(std::mem::size_of::<Source>() <= 48);
@@ -97,8 +99,19 @@ impl Source {
             wants_data: false,
             parked: false,
             unheeded: 0,
-            level: None,
+            is_listener: false,
+            number: -1,
         }
+    }
+
+    /// The driver watches it from now on, under this number.
+    pub(crate) fn note_watched(&mut self, number: i32) {
+        (self.watched, self.number) = (true, number);
+    }
+
+    /// Whether a task waits to read, and whether one waits to write.
+    pub(crate) fn waiters(&self) -> (bool, bool) {
+        (self.read_waker.is_some(), self.write_waker.is_some())
     }
 
     /// Whether a read is worth a system call.
@@ -166,7 +179,7 @@ impl Source {
     /// Counts reports of a listener for which no task waits. The driver repeats them in every turn; after two of them
     /// it must stop watching the returned number, or the worker would never sleep. The listener's next wait goes on.
     pub(crate) fn is_unheeded(&mut self) -> Option<i32> {
-        let number = self.level.filter(|_| self.read_waker.is_none())?;
+        let number = (self.is_listener && self.read_waker.is_none()).then_some(self.number)?;
         self.unheeded += 1;
         if self.unheeded < 2 {
             return None;

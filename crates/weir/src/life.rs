@@ -27,11 +27,11 @@ pub struct Life {
 }
 
 /// Signals that are handled. SIGTERM and SIGINT keep the system's default effect, unless the
-/// process is to end gently, or is process 1, which the kernel shields from signals that it does not handle.
-fn handled_signals(ends_gently: bool) -> Vec<Signal> {
+/// process is to end in order, or is process 1, which the kernel shields from signals that it does not handle.
+fn handled_signals(all: bool) -> Vec<Signal> {
     let mut handled =
         vec![Signal::User1, Signal::User2, Signal::Hangup, Signal::Quit, Signal::TerminalInput, Signal::TerminalOutput];
-    if ends_gently || std::process::id() == 1 {
+    if all || std::process::id() == 1 {
         handled.extend([Signal::Terminate, Signal::Interrupt]);
     }
     handled
@@ -40,7 +40,9 @@ fn handled_signals(ends_gently: bool) -> Vec<Signal> {
 impl Life {
     /// The life of a process that serves `shared`.
     pub fn new(shared: Arc<Process>, quiet: bool, ends_gently: bool) -> Self {
-        Self { shared, handled: handled_signals(ends_gently), quiet, ends_gently, status: AtomicU8::new(0) }
+        // Counts that are shared are given back at the end, also where a signal ends the process.
+        let handled = handled_signals(ends_gently || shared.shared_counts.is_set());
+        Self { shared, handled, quiet, ends_gently, status: AtomicU8::new(0) }
     }
 
     /// Counts signals from now on, so that none is missed before they are handled.

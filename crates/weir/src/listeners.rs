@@ -359,8 +359,9 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
         BindAddress::Inet(address) => Address::Inet(*address),
         BindAddress::Unix(path) => Address::Unix(path.clone()),
         BindAddress::Abstract(name) => Address::Abstract(name.clone()),
-        BindAddress::Descriptor { fd, .. } => {
-            return Ok(vec![Arc::new(ListeningSocket::inherit(*fd, &options(bind, around))?)]);
+        BindAddress::Descriptor { fd, is_carrier, .. } => {
+            let inherit = if *is_carrier { ListeningSocket::inherit_carrier } else { ListeningSocket::inherit };
+            return Ok(vec![Arc::new(inherit(*fd, &options(bind, around))?)]);
         }
         BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };

@@ -34,6 +34,7 @@ mod rights;
 mod saved_state;
 mod scripts;
 mod serve;
+mod shared_counts;
 mod shell;
 mod takeover;
 mod tool;

@@ -11,14 +11,13 @@ use crate::messages::{Messages, Refused};
 use crate::predecessors::Predecessors;
 use crate::reader;
 use crate::rights::{self, Rights};
-use crate::serve::{self, LastStep, Service};
+use crate::serve::{self, KeptFiles, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
 use crate::worker::Master;
-use crate::{acme, background, cache_files, dump, files, host, libraries};
+use crate::{acme, background, cache_files, dump, files, host, libraries, shared_counts};
 use policy::program::Program;
 use rt::Folder;
 use rt::process::NullDevice;
-use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -112,7 +111,7 @@ fn launch(
         scripts,
         start,
     } = prepared;
-    let (folder, cache_files) = kept_files(&mut program, &rights, messages)?;
+    let kept = kept_files(&mut program, &rights, messages)?;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     if is_daemon {
@@ -139,7 +138,7 @@ fn launch(
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
     let starts_programs = spec.global.checks.programs && rights.fork_wanted;
-    let last_step = Some(last_step(rights, folder.clone(), starts_programs, null));
+    let last_step = Some(last_step(rights, kept.acme_folder.clone(), starts_programs, null));
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
@@ -162,18 +161,18 @@ fn launch(
         last_step,
         companion: None,
         ends_gently: false,
-        acme_folder: folder,
-        cache_files,
+        kept,
     };
     serve::serve(service, messages)
 }
 
-/// The folder of certificates, and the files of caches.
-type KeptFiles = (Option<Arc<Folder>>, Vec<(usize, File)>);
-
 /// What is written after rights were given up, and is opened before.
 fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -> Result<KeptFiles, Refused> {
-    Ok((acme::prepare(program, rights, messages)?, cache_files::open(program, messages)?))
+    Ok(KeptFiles {
+        acme_folder: acme::prepare(program, rights, messages)?,
+        caches: cache_files::open(program, messages)?,
+        counts: shared_counts::open(program, messages)?,
+    })
 }
 
 /// Whether this process takes the place of others, and what they are told.

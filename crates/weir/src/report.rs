@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// Connections of a proxy since the start: as a frontend, and as a backend.
 fn totals(shared: &Process, proxy: usize) -> (u64, u64) {
     let counters = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
-    let front = counters().map(|counters| counters.front.connections.get()).sum();
-    (front, counters().map(|counters| counters.back.sessions.get()).sum())
+    let front = counters().map(|counters| counters.front.connections.get()).fold(0, u64::wrapping_add);
+    (front, counters().map(|counters| counters.back.sessions.get()).fold(0, u64::wrapping_add))
 }
 
 /// The logger of this worker.

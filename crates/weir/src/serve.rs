@@ -11,15 +11,18 @@ use config::spec::Spec;
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
+use engine::count_exchange;
 use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
 use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::registry::Services;
+use engine::shared_counts::SharedCounts;
 use engine::sockets::Sockets;
 use engine::worker::Process;
 use live::Live;
-use live::counters::Kept;
+use live::counters::shared::SharedKind;
+use live::counters::{Kept, Side};
 use lua::Scripts;
 use policy::program::Program;
 use rt::process::StarterWaits;
@@ -79,10 +82,19 @@ pub struct Service {
     pub companion: Option<Companion>,
     /// SIGINT and SIGTERM end the service with status 0 instead of ending the process by the signal.
     pub ends_gently: bool,
+    /// What was opened before rights are given up, and is written to later.
+    pub kept: KeptFiles,
+}
+
+/// Files and folders that outlive the process.
+#[derive(Default)]
+pub struct KeptFiles {
     /// Where certificates are kept that are obtained.
     pub acme_folder: Option<Arc<Folder>>,
     /// Files of caches, by cache.
-    pub cache_files: Vec<(usize, File)>,
+    pub caches: Vec<(usize, File)>,
+    /// Counts that other processes share.
+    pub counts: Option<SharedCounts>,
 }
 
 /// Serves until a signal ends it.
@@ -106,13 +118,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let files = sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec()));
     shared.generation().know_text(files);
     service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
-    control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
-    for (cache, file) in service.cache_files {
-        shared.disks.set(cache, Box::new(file));
-    }
-    if let Some(folder) = service.acme_folder {
-        shared.upkeep.acme.keep_in(folder);
-    }
+    go_on(&mut shared, service.counts, service.kept);
     let shared = Arc::new(shared);
     know_sockets(&shared, &sockets, &runtime, &peers);
     let scripts = initialize(service.scripts, &shared, messages)?;
@@ -129,6 +135,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let (relays, peers) = (Mutex::new(shares(relays, workers)), Mutex::new(by_worker(peers, workers)));
     let start = Start { sockets: Mutex::new(Some((workers, sockets.into()))), first, relays, peers };
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), service.ends_gently));
+    let process = Arc::clone(&shared);
     let of_workers = Arc::clone(&life);
     let main: rt::Main = Arc::new(move |worker| {
         let sockets = start.sockets();
@@ -153,12 +160,42 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         })
     });
     let served = life.prepare().and_then(|()| rt::run(&config, main));
+    count_exchange::finish(&process);
     // Programs that check servers do not outlive the process.
     rt::program::end_all();
     served.map(|()| life.status()).map_err(|error| {
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused
     })
+}
+
+/// Counts begin where they were, and what outlives the process is at hand.
+fn go_on(shared: &mut Process, counts: Vec<Kept>, kept: KeptFiles) {
+    let counts = fresh_counts(counts, kept.counts.as_ref());
+    control::saved_state::preset(shared, &counts, rt::clock::moment());
+    if let Some(counts) = kept.counts {
+        counts.begin(&shared.counters);
+        shared.shared_counts.set(counts);
+    }
+    for (cache, file) in kept.caches {
+        shared.disks.set(cache, Box::new(file));
+    }
+    if let Some(folder) = kept.acme_folder {
+        shared.upkeep.acme.keep_in(folder);
+    }
+}
+
+/// What a `stats-file` says of objects that do not go on with counts of another process.
+fn fresh_counts(mut counts: Vec<Kept>, shared: Option<&SharedCounts>) -> Vec<Kept> {
+    let goes_on = |kept: &Kept| {
+        let kinds = match kept.side {
+            Side::Front => [SharedKind::Frontend, SharedKind::Listener],
+            Side::Back => [SharedKind::Backend, SharedKind::Server],
+        };
+        kinds.into_iter().any(|kind| shared.is_some_and(|shared| shared.goes_on(kind, &kept.guid)))
+    };
+    counts.retain(|kept| !goes_on(kept));
+    counts
 }
 
 /// Tells the process its sockets, which a successor may ask for.

@@ -37,7 +37,8 @@ fn show(text: &str, rules: &AddressRules) -> String {
             format!("{} {name}{}", if unpadded { "unpadded" } else { "abstract" }, shown(kind))
         }
         Ok(AddressSpec::Reverse { server }) => format!("reverse {server}"),
-        Ok(AddressSpec::Descriptor { fd, kind }) => format!("descriptor {fd}{}", shown(kind)),
+        Ok(AddressSpec::Descriptor { fd, kind, is_carrier: true }) => format!("carrier {fd}{}", shown(kind)),
+        Ok(AddressSpec::Descriptor { fd, kind, .. }) => format!("descriptor {fd}{}", shown(kind)),
     }
 }
 
@@ -191,19 +192,23 @@ fn log_addresses() {
 
 #[test]
 fn prefixes_that_are_not_served_yet() {
-    for text in [
-        "quic4@:80",
-        "quic6@:80",
-        "quic+ipv4@:80",
-        "quic+fd@3",
-        "mptcp@:80",
-        "mptcp4@:1",
-        "mptcp6@:1",
-        "sockpair@3",
-        "rhttp@be/srv",
-    ] {
+    for text in
+        ["quic4@:80", "quic6@:80", "quic+ipv4@:80", "quic+fd@3", "mptcp@:80", "mptcp4@:1", "mptcp6@:1", "rhttp@be/srv"]
+    {
         let shown = show(text, &AddressRules::BIND);
         assert!(shown.contains("not supported yet") && shown.contains(text), "{shown}");
+    }
+}
+
+#[test]
+fn carriers_are_for_addresses_and_servers_of_proxies() {
+    for rules in [&AddressRules::PROXY_BIND, &AddressRules::PROXY_SERVER] {
+        assert_eq!(show("sockpair@3", rules), "carrier 3");
+        assert_eq!(show("sockpair@x", rules), "file descriptor 'x' is not a valid integer in 'sockpair@x'");
+        assert_eq!(show("sockpair@", rules), "file descriptor '' is not a valid integer in 'sockpair@'");
+    }
+    for rules in [&AddressRules::BIND, &AddressRules::LOG, &AddressRules::SOURCE, &AddressRules::SERVER] {
+        assert_eq!(show("sockpair@3", rules), "a file descriptor is not acceptable here in 'sockpair@3'");
     }
 }
 

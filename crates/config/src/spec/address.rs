@@ -81,12 +81,14 @@ pub enum AddressSpec {
         /// Stream or datagram.
         kind: SocketKind,
     },
-    /// `fd@n`: an inherited descriptor.
+    /// `fd@n`, `sockpair@n`: an inherited descriptor.
     Descriptor {
         /// Its number.
         fd: i32,
         /// Stream or datagram.
         kind: SocketKind,
+        /// `sockpair@`: connections are passed over it.
+        is_carrier: bool,
     },
     /// `rhttp@<backend>/<server>`: connections that are opened to that server and carry its requests. Of a server: it is reached
     /// over connections that it opens, whatever stands behind the prefix.

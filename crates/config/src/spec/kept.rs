@@ -1,5 +1,5 @@
 //! What one process leaves to the next: states of servers and counters, in files (configuration manual,
-//! "server-state-file", "load-server-state-from-file", "stats-file").
+//! "server-state-file", "load-server-state-from-file", "stats-file"), or in shared memory ("shm-stats-file").
 
 /// Where the files are, for all proxies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,6 +10,10 @@ pub struct KeptSpec {
     pub state_file: Option<String>,
     /// `stats-file`.
     pub stats_file: Option<String>,
+    /// `shm-stats-file`: the name of shared memory, with or without a slash in front.
+    pub shared_file: Option<String>,
+    /// `shm-stats-file-max-objects`.
+    pub shared_objects: Option<u32>,
 }
 
 /// `load-server-state-from-file`.

@@ -568,7 +568,7 @@ fn address(address: &AddressSpec) -> String {
             format!("{}[abstract {name}{}]", kind_of(kind), if *unpadded { " unpadded" } else { "" })
         }
         AddressSpec::Reverse { server } => format!("[reverse {server}]"),
-        AddressSpec::Descriptor { fd, kind } => format!("{}[fd {fd}]", kind_of(kind)),
+        AddressSpec::Descriptor { fd, kind, .. } => format!("{}[fd {fd}]", kind_of(kind)),
     }
 }
 

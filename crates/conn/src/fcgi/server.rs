@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::fcgi::{Decoder, Malformed, Piece};
 
@@ -218,6 +219,11 @@ impl Requests {
     /// Whether the handshake is not over: a request that begins may go out as early data.
     pub fn is_early(&self) -> bool {
         self.0.early.get()
+    }
+
+    /// Queries about the socket of the connection.
+    pub fn socket(&self) -> SocketQuery {
+        self.0.about.socket
     }
 
     /// What the handshake has found, once it is over.

@@ -240,6 +240,10 @@ impl ParkedRecords {
         self.parked.id()
     }
 
+    pub(super) fn number(&self) -> i32 {
+        self.parked.number()
+    }
+
     pub(super) fn resume(self) -> Option<Records> {
         self.parked.resume().map(Records::new)
     }

@@ -124,7 +124,7 @@ pub struct Tls {
 
 /// An idle one.
 pub struct ParkedTls {
-    parked: ParkedStream,
+    pub(super) parked: ParkedStream,
     connection: Option<Connection>,
     info: Option<Arc<HandshakeInfo>>,
     _counted: Counted,

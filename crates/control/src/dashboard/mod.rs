@@ -10,6 +10,7 @@ mod json;
 mod objects;
 mod overview;
 mod route;
+mod rules;
 mod sessions;
 mod tables;
 mod topology;

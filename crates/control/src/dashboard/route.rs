@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::answer::Answer;
-use super::{Asked, action, configuration, document, events, objects, overview, sessions, tables, topology};
+use super::{Asked, action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
 
 /// An answer in the making.
 pub(super) type Pending = Pin<Box<dyn Future<Output = ()>>>;
@@ -33,6 +33,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("api/v1/sessions", |asked, answer| Box::pin(sessions::show(asked, answer))),
     get("api/v1/tables", |asked, answer| Box::pin(tables::list(asked, answer))),
     get("api/v1/tables/{name}", |asked, answer| Box::pin(tables::show(asked, answer))),
+    get("api/v1/rules", |asked, answer| Box::pin(rules::show(asked, answer))),
     get("api/v1/config", |asked, answer| Box::pin(configuration::show(asked, answer))),
     get("api/v1/events", |asked, answer| Box::pin(events::show(asked, answer))),
     Route {

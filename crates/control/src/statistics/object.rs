@@ -537,7 +537,7 @@ impl<'a> Object<'a> {
                     std::net::SocketAddr::new(*ip, port).to_string()
                 }
                 ServerAddress::Unix(_) | ServerAddress::Abstract(_) => "unix".to_owned(),
-                ServerAddress::Descriptor(number) => format!("sockpair@{number}"),
+                ServerAddress::Carrier(number) => format!("sockpair@{number}"),
                 ServerAddress::Unresolved { .. } | ServerAddress::Reversed => return Value::None,
             }),
             Kind::Frontend | Kind::Backend => Value::None,
@@ -552,6 +552,7 @@ impl<'a> Object<'a> {
                     let place = 2 * usize::from(bind.listening.socket.multipath) + usize::from(address.is_ipv6());
                     ["tcpv4", "tcpv6", "mptcpv4", "mptcpv6"][place]
                 }
+                BindAddress::Descriptor { is_carrier: true, .. } => "sockpair",
                 BindAddress::Descriptor { .. } => "tcpv4",
                 BindAddress::Unix(_) => "unix_stream",
                 BindAddress::Abstract(_) => "abns_stream",

@@ -293,7 +293,7 @@ fn server_address(session: &Session, state: &StreamState, server: &Server) -> En
         }
         ServerAddress::Unix(_)
         | ServerAddress::Abstract(_)
-        | ServerAddress::Descriptor(_)
+        | ServerAddress::Carrier(_)
         | ServerAddress::Reversed
         | ServerAddress::Unresolved { .. } => Endpoint::Unix(0),
     }

@@ -489,7 +489,7 @@ impl Request<'_> {
 
     fn is_behind_unix_socket(&self, server: &Server) -> bool {
         let address = self.session.worker.process.outgoing.address(server);
-        matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_))
+        matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Carrier(_))
     }
 
     /// The pause before the same server is tried again.

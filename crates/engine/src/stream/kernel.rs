@@ -20,6 +20,11 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// The number of the connection's descriptor, while the stream has the connection.
+    pub fn number(&self) -> Option<i32> {
+        if let Self::Ask(socket) = self { socket.number() } else { None }
+    }
+
     /// What is known now.
     fn known(&self) -> Option<TcpInfo> {
         match self {

@@ -7,6 +7,7 @@ mod http2;
 mod kept;
 mod latency;
 mod rate;
+pub mod shared;
 
 pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
@@ -311,8 +312,11 @@ impl WorkerCounters {
 /// What all workers count.
 #[derive(Debug)]
 pub struct Counters {
-    /// Of each worker.
+    /// Of each worker; behind them, cells that no worker writes to, where counts are shared with other processes
+    /// ([`Counters::of_others`]).
     pub workers: Box<[Arc<WorkerCounters>]>,
+    /// The last of them stands for other processes.
+    is_shared: bool,
     /// There are histograms of latencies.
     measures_latency: AtomicBool,
 }
@@ -324,8 +328,21 @@ impl Counters {
     pub fn new(binds: &[usize], servers: usize, workers: usize) -> Self {
         Self {
             workers: (0..workers).map(|_| Arc::new(WorkerCounters::new(binds, servers))).collect(),
+            is_shared: false,
             measures_latency: AtomicBool::new(false),
         }
+    }
+
+    /// The same, with cells for what other processes count.
+    pub fn shared(binds: &[usize], servers: usize, workers: usize) -> Self {
+        Self { is_shared: true, ..Self::new(binds, servers, workers + 1) }
+    }
+
+    /// The workers' cells, and those for what other processes count; `None`: nothing is shared. One thread at a time writes to
+    /// the latter.
+    pub fn of_others(&self) -> Option<(&[Arc<WorkerCounters>], &WorkerCounters)> {
+        let (others, workers) = self.workers.split_last().filter(|_| self.is_shared)?;
+        Some((workers, others))
     }
 
     /// From now on there are histograms of latencies: of all frontends and backends, and of the servers with the lowest serial
@@ -440,7 +457,8 @@ impl<'a> Sum<'a> {
 
     /// The sum of a count.
     pub fn count(&self, of: impl Fn(&'a ObjectCounters) -> &'a Count) -> u64 {
-        self.parts().map(|counters| of(counters).get()).sum()
+        // Cells that stand for other processes may be below zero for a while.
+        self.parts().map(|counters| of(counters).get()).fold(0, u64::wrapping_add)
     }
 
     /// The sum of a counter of the protocol; `front`: of the side of the clients.

@@ -28,6 +28,11 @@ impl Compiler<'_> {
         methods: &[InitialAddress],
         is_followed: bool,
     ) -> Result<ServerAddress, String> {
+        if let AddressSpec::Descriptor { fd, .. } = written
+            && !self.resolver.has_descriptor(*fd)
+        {
+            return Err(format!("cannot use file descriptor '{fd}' : Bad file descriptor."));
+        }
         let AddressSpec::Inet { host: HostSpec::Name(name), family, port, kind, multipath } = written else {
             return self.server_address(written).map_err(|host| format!("could not resolve address '{host}'."));
         };
@@ -77,7 +82,7 @@ impl Compiler<'_> {
             },
             AddressSpec::Unix { path, .. } => ServerAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => ServerAddress::Abstract(abstract_name(name, *unpadded)),
-            AddressSpec::Descriptor { fd, .. } => ServerAddress::Descriptor(*fd),
+            AddressSpec::Descriptor { fd, .. } => ServerAddress::Carrier(*fd),
             AddressSpec::Reverse { .. } => ServerAddress::Reversed,
         })
     }
@@ -89,7 +94,9 @@ impl Compiler<'_> {
             }
             AddressSpec::Unix { path, .. } => BindAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => BindAddress::Abstract(abstract_name(name, *unpadded)),
-            AddressSpec::Descriptor { fd, kind } => BindAddress::Descriptor { fd: *fd, kind: *kind },
+            AddressSpec::Descriptor { fd, kind, is_carrier } => {
+                BindAddress::Descriptor { fd: *fd, kind: *kind, is_carrier: *is_carrier }
+            }
             // It is looked up where the servers are known.
             AddressSpec::Reverse { server } => return Err(server),
         })
@@ -152,6 +159,7 @@ pub(super) fn written(address: &AddressSpec) -> String {
         }
         AddressSpec::Unix { path, .. } => path.clone(),
         AddressSpec::Abstract { name, .. } => format!("abns@{name}"),
+        AddressSpec::Descriptor { fd, is_carrier: true, .. } => format!("sockpair@{fd}"),
         AddressSpec::Descriptor { fd, .. } => format!("fd@{fd}"),
         AddressSpec::Reverse { server } => format!("rhttp@{server}"),
     }

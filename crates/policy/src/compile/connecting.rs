@@ -255,9 +255,8 @@ fn follows_the_client(address: &ServerAddress) -> bool {
     match address {
         ServerAddress::Inet { ip, port } => ip.is_unspecified() || matches!(port, ServerPort::Offset(_)),
         ServerAddress::Unresolved { port } => matches!(port, ServerPort::Offset(_)),
-        ServerAddress::Unix(_)
-        | ServerAddress::Abstract(_)
-        | ServerAddress::Descriptor(_)
-        | ServerAddress::Reversed => false,
+        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Carrier(_) | ServerAddress::Reversed => {
+            false
+        }
     }
 }

@@ -47,16 +47,17 @@ pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_serve
 pub use limits::SystemLimits;
 use names::SpecNames;
 
-use crate::program::{Global, GlobalCompression, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, Userlist};
+use crate::program::{
+    Global, GlobalCompression, Options, Program, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts, Userlist,
+};
 use crate::registry::Registry;
 use ::tls::details::Wanted;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
-use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec, TuneSpec};
+use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
 use config::text;
 use expression::sample::{Probes, Transport, Value};
-use expression::variable::VariableSizes;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -429,19 +430,6 @@ impl<'a> Compiler<'a> {
         names
     }
 
-    fn sizes(tune: &TuneSpec) -> VariableSizes {
-        let written = &tune.variables;
-        let bytes = |size: Option<u64>| size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-        VariableSizes {
-            global: bytes(written.global),
-            process: bytes(written.process),
-            session: bytes(written.session),
-            transaction: bytes(written.transaction),
-            message: bytes(written.message),
-            check: bytes(written.check),
-        }
-    }
-
     fn global(&mut self, spec: &Spec, limits: &SystemLimits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
@@ -493,7 +481,7 @@ impl<'a> Compiler<'a> {
             pipesize: tune.pipesize,
             nosplice: written.nosplice,
             reject_privileged_ports: written.machine.reject_privileged_ports,
-            variables: Self::sizes(tune),
+            variables: variables::sizes(tune),
             hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
             spread_checks: written.checks.spread.unwrap_or(0),
             max_spread_checks: written.checks.longest_spread.map(Duration::from_millis),
@@ -507,6 +495,10 @@ impl<'a> Compiler<'a> {
             anonymous_key: written.anonymous_key.unwrap_or(0),
             measure_tasks: written.machine.measure_tasks,
             measure_rules: written.machine.measure_rules,
+            shared_counters: written.kept.shared_file.as_deref().map(|name| SharedCounters {
+                name: name.into(),
+                max_objects: written.kept.shared_objects.unwrap_or(2_000),
+            }),
         }
     }
 

@@ -7,9 +7,10 @@ use crate::rule::{Assigned, expression_text};
 use base::moment::Moment;
 use bumpalo::Bump;
 use config::diagnostic::Form;
-use config::spec::{SetVariableSpec, Spec};
+use config::spec::{SetVariableSpec, Spec, TuneSpec};
 use expression::Names as _;
 use expression::sample::{Context, EvalPlace, Meter, Probes};
+use expression::variable::VariableSizes;
 use expression::variable::{Scope, Store, Stored, Variable, Variables};
 use std::sync::RwLock;
 
@@ -20,7 +21,7 @@ impl Compiler<'_> {
         if written.is_empty() {
             return Vec::new();
         }
-        let (store, limits) = (RwLock::<Store>::default(), Self::sizes(&spec.global.tune).limits());
+        let (store, limits) = (RwLock::<Store>::default(), sizes(&spec.global.tune).limits());
         for line in written {
             let Some((variable, source)) = self.set_variable(spec, line) else { continue };
             let arena = Bump::new();
@@ -83,4 +84,18 @@ pub(super) fn context<'a>(
     meter: &'a Meter,
 ) -> Context<'a> {
     Context { variables, ..Context::blank(arena, limit, Moment::ZERO, probes, meter) }
+}
+
+/// How much variables may take ("tune.vars.*").
+pub(super) fn sizes(tune: &TuneSpec) -> VariableSizes {
+    let written = &tune.variables;
+    let bytes = |size: Option<u64>| size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    VariableSizes {
+        global: bytes(written.global),
+        process: bytes(written.process),
+        session: bytes(written.session),
+        transaction: bytes(written.transaction),
+        message: bytes(written.message),
+        check: bytes(written.check),
+    }
 }

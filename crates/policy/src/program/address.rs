@@ -43,8 +43,8 @@ pub enum ServerAddress {
     Unix(PathBuf),
     /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
     Abstract(Vec<u8>),
-    /// `fd@`: a connected descriptor that was inherited.
-    Descriptor(i32),
+    /// `sockpair@`: a connected UNIX socket that was inherited, over which connections are passed.
+    Carrier(i32),
     /// `rhttp@`: it opens connections to us, and requests are sent over those.
     Reversed,
 }
@@ -58,12 +58,14 @@ pub enum BindAddress {
     Unix(PathBuf),
     /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
     Abstract(Vec<u8>),
-    /// `fd@`: an inherited descriptor that listens already.
+    /// `fd@`: an inherited descriptor that listens already. `sockpair@`: one over which connections come.
     Descriptor {
         /// Its number.
         fd: i32,
         /// What it must be.
         kind: SocketKind,
+        /// `sockpair@`.
+        is_carrier: bool,
     },
     /// `rhttp@`: connections are opened to a server instead.
     Reverse {

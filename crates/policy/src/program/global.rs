@@ -177,4 +177,15 @@ pub struct Global {
     pub measure_tasks: bool,
     /// `profiling.rules on`: workers measure what rules cost.
     pub measure_rules: bool,
+    /// `shm-stats-file`.
+    pub shared_counters: Option<SharedCounters>,
+}
+
+/// Shared memory that keeps counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedCounters {
+    /// Its name as written.
+    pub name: Box<str>,
+    /// Objects that fit into it.
+    pub max_objects: u32,
 }

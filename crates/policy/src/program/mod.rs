@@ -48,7 +48,7 @@ pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
 pub use filter::{
     Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, ScriptFilter, SharedBandwidth, Trace,
 };
-pub use global::{Global, GlobalCompression, Http2Limits, SocketBuffers, StreamLimits};
+pub use global::{Global, GlobalCompression, Http2Limits, SharedCounters, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
 pub use lent::Lent;

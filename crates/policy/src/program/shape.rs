@@ -111,6 +111,10 @@ fn comes_or_goes(proxy: &Proxy, global: &Global, change: &str) -> Difference {
     if global.rates.tls_sessions.is_some() && binds.clone().any(|bind| bind.tls.is_some()) {
         return kept(format!("addresses with TLS of proxy {name}, whose rate is limited"));
     }
+    let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
+    if let Some(server) = servers.find(|server| matches!(server.address, ServerAddress::Carrier(_))) {
+        return kept(format!("the inherited descriptor of server {} of proxy {name}", server.name));
+    }
     match binds.find(|bind| is_opened(bind)) {
         Some(bind) => kept(format!("address {} of proxy {name}", bind.text)),
         None => free(format!("proxy {name} is {change}")),
@@ -122,7 +126,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
         kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize, logurilen,
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
                datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks, logs,
-               log_tag, log_send_hostname, measure_tasks, anonymous_key],
+               log_tag, log_send_hostname, measure_tasks, anonymous_key, shared_counters],
         free: [descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
                pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
@@ -214,6 +218,10 @@ fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), f
             // Sessions of the configuration before get it as well, and look into the lists that they began with.
             (None, true) if lists_differ && asks_lists(after) => {
                 found.push(kept(format!("lists of patterns that {name} asks")));
+            }
+            // Only what the process was started with is known to be meant.
+            (None, true) if matches!(after.address, ServerAddress::Carrier(_)) => {
+                found.push(kept(format!("the inherited descriptor of {name}")));
             }
             (None, true) => found.push(free(format!("{name} is added"))),
             (None, false) => {}

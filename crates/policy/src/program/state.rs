@@ -36,7 +36,10 @@ impl Program {
     pub fn counters(&self, workers: usize) -> Counters {
         let binds = |proxy: &Proxy| proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len());
         let binds: Vec<usize> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
-        let counters = Counters::new(&binds, self.servers, workers);
+        let counters = match self.global.shared_counters {
+            None => Counters::new(&binds, self.servers, workers),
+            Some(_) => Counters::shared(&binds, self.servers, workers),
+        };
         if self.has_dashboard() {
             counters.measure_latency();
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Address, KeepAlive, Namespace, Socket, Stream, spares};
+use super::{Address, KeepAlive, Namespace, Socket, Stream, passing, spares};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
@@ -166,6 +166,12 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
             socket.set_reset_on_close();
         }
         return Ok(Connecting::of(Socket::Sim(Box::new(socket)), false));
+    }
+    if let Address::Carrier(number) = address {
+        let connected = passing::connect(*number);
+        let step = |is_making| if is_making { Making } else { Connect };
+        let own = connected.map_err(|(is_making, error)| ConnectFailure { step: step(is_making), error })?;
+        return Ok(Connecting::of(Socket::Os(own.into()), true));
     }
     let fd = match spares::take(address, options) {
         Some(kept) => {

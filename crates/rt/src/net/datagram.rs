@@ -34,7 +34,7 @@ impl Family {
         match address {
             Address::Inet(address) if address.is_ipv4() => Family::Inet4,
             Address::Inet(_) => Family::Inet6,
-            Address::Unix(_) | Address::Abstract(_) | Address::Unnamed => Family::Unix,
+            Address::Unix(_) | Address::Abstract(_) | Address::Unnamed | Address::Carrier(_) => Family::Unix,
         }
     }
 
@@ -227,7 +227,7 @@ impl Datagram {
             }
             if !source.watched {
                 worker.driver.watch(&self.socket, Watch::Edges, key)?;
-                source.watched = true;
+                source.note_watched(self.socket.number());
             }
             source.wait_to_read(context);
             Poll::Pending

@@ -18,7 +18,7 @@ use std::time::Duration;
 use base::Key;
 
 use super::connect::{bind_to_interface, saturate, set_transparent};
-use super::{Address, Namespace, OwnedSocket, Socket};
+use super::{Address, Namespace, OwnedSocket, Socket, passing};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
@@ -167,7 +167,7 @@ impl ListeningSocket {
                 listen(&fd, options.backlog, options.no_quick_ack && !is_multipath)?;
             }
             Address::Unix(path) => bind_unix(&fd, path, options, |fd| sys::socket::listen(fd, options.backlog))?,
-            Address::Abstract(_) | Address::Unnamed => {
+            Address::Abstract(_) | Address::Unnamed | Address::Carrier(_) => {
                 sys::socket::bind(&fd, address)?;
                 sys::socket::listen(&fd, options.backlog)?;
             }
@@ -239,7 +239,7 @@ impl ListeningSocket {
         sys::socket::interface(self.descriptor()?)
     }
 
-    fn new(socket: Socket, address: Address, options: &BindOptions) -> ListeningSocket {
+    pub(super) fn new(socket: Socket, address: Address, options: &BindOptions) -> ListeningSocket {
         let (backlog, is_shared) = (options.backlog, AtomicBool::new(false));
         let no_quick_ack = options.no_quick_ack && !address.is_unix();
         let namespace = options.namespace.clone();
@@ -352,7 +352,7 @@ pub(super) fn bind_datagram(address: &Address, options: &BindOptions) -> io::Res
             sys::socket::bind(&fd, address)?;
         }
         Address::Unix(path) => bind_unix(&fd, path, options, |_| Ok(()))?,
-        Address::Abstract(_) | Address::Unnamed => sys::socket::bind(&fd, address)?,
+        Address::Abstract(_) | Address::Unnamed | Address::Carrier(_) => sys::socket::bind(&fd, address)?,
     }
     Ok(fd)
 }
@@ -404,7 +404,7 @@ impl Listener {
     /// The driver's.
     pub fn new(shared: Arc<ListeningSocket>) -> io::Result<Listener> {
         let mut source = Source::new();
-        source.level = Some(shared.socket.number());
+        (source.is_listener, source.number) = (true, shared.socket.number());
         let key = current::with(|worker| worker.sources.borrow_mut().insert(source));
         let mut listener = Listener { shared, key, paused: true };
         listener.resume()?;
@@ -481,14 +481,19 @@ impl Listener {
         if self.paused {
             return Ok(None);
         }
-        current::with(|worker| {
+        let is_carrier = self.shared.is_carrier();
+        let mut has_ended = false;
+        let accepted = current::with(|worker| {
             let mut sources = worker.sources.borrow_mut();
             let Some(source) = sources.get_mut(self.key) else { return Ok(None) };
             source.unheeded = 0;
             if source.watched && source.read == Readiness::Drained && !source.seen().any(Events::ERROR) {
                 return Ok(None);
             }
-            let accepted = self.shared.socket.accept()?;
+            let accepted = match is_carrier {
+                false => self.shared.socket.accept()?,
+                true => passing::accept(&self.shared.socket, &mut has_ended)?,
+            };
             source.read = if accepted.is_some() { Readiness::Ready } else { Readiness::Drained };
             if accepted.is_some() {
                 worker.patience.note_accepted();
@@ -498,7 +503,12 @@ impl Listener {
                 let _ = socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
             }
             Ok(accepted.map(|(socket, address)| (OwnedSocket { socket }, address)))
-        })
+        });
+        if has_ended {
+            // The driver would report its end in every turn.
+            self.pause();
+        }
+        accepted
     }
 
     /// Takes it that nothing waits any more. Where something does, the driver tells again in the next turn: for whoever has
@@ -540,7 +550,7 @@ impl Listener {
         current::with(|worker| {
             worker.driver.watch(&self.shared.socket, Watch::Listener, self.key)?;
             if let Some(source) = worker.sources.borrow_mut().get_mut(self.key) {
-                source.watched = true;
+                source.note_watched(self.shared.socket.number());
                 source.unheeded = 0;
                 source.read = Readiness::Unknown;
             }

@@ -5,6 +5,7 @@
 
 mod connect;
 mod datagram;
+mod descriptors;
 mod listener;
 mod namespace;
 mod parked;
@@ -20,6 +21,9 @@ mod tcp_info;
 pub use crate::address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
 pub use datagram::{Datagram, Family};
+pub use descriptors::{
+    DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor, descriptor_limit, watched_descriptors,
+};
 pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};
 pub use namespace::Namespace;
 pub use parked::{ParkedId, ParkedStream, poll_parked_events};

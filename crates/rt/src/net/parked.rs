@@ -52,8 +52,8 @@ impl ParkedStream {
         current::with(|worker| {
             let clean = match worker.sources.borrow_mut().get_mut(key) {
                 Some(source) => {
-                    if !source.watched {
-                        source.watched = worker.driver.watch(&socket, Watch::Edges, key).is_ok();
+                    if !source.watched && worker.driver.watch(&socket, Watch::Edges, key).is_ok() {
+                        source.note_watched(socket.number());
                     }
                     source.parked = true;
                     source.forget_waiters();
@@ -83,6 +83,11 @@ impl ParkedStream {
     /// The name under which [`poll_parked_events`] reports it.
     pub fn id(&self) -> ParkedId {
         ParkedId { instance: self.instance, key: self.key }
+    }
+
+    /// The number of its descriptor.
+    pub fn number(&self) -> i32 {
+        self.socket.number()
     }
 
     /// The worker that watches it.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, Poll};
 
 use base::Key;
@@ -23,7 +23,7 @@ pub const MOST_DESCRIPTORS: usize = sys::passing::MOST_DESCRIPTORS;
 /// `InvalidInput` for more than [`MOST_DESCRIPTORS`], or for descriptors without a byte; `WouldBlock` on a socket that
 /// does not block; else the socket's.
 pub fn send_descriptors(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<usize> {
-    let sent = sys::passing::send(to.as_fd().as_raw_fd(), bytes, descriptors)?;
+    let sent = sys::passing::send(to.as_fd().as_raw_fd(), bytes, descriptors, 0)?;
     sent.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
@@ -50,10 +50,95 @@ impl Stream {
         descriptors: &[BorrowedFd<'_>],
     ) -> Poll<io::Result<usize>> {
         self.poll_send_by(context, bytes.len(), |socket| match socket {
-            Socket::Os(fd) => sys::passing::send(fd.as_raw_fd(), bytes, descriptors),
+            Socket::Os(fd) => sys::passing::send(fd.as_raw_fd(), bytes, descriptors, 0),
             Socket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
         })
     }
+}
+
+/// Whether connections can be passed over a descriptor.
+///
+/// # Errors
+/// `InvalidInput`: it is no connected stream socket of the UNIX family; else the system's.
+pub(super) fn check_carrier(fd: RawFd) -> io::Result<()> {
+    let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
+    let family = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
+    if kind != libc::SOCK_STREAM || family != libc::AF_UNIX || sys::socket::peer_address(fd).is_err() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a connected UNIX stream socket"));
+    }
+    Ok(())
+}
+
+impl ListeningSocket {
+    /// Takes over a connected UNIX socket that the process was started with: connections come as descriptors over it.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is none, else the socket's.
+    pub fn inherit_carrier(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
+        check_carrier(fd)?;
+        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
+        let carrier = unsafe { OwnedFd::from_raw_fd(fd) };
+        sys::set_nonblocking(&carrier)?;
+        sys::set_close_on_exec(&carrier, true)?;
+        let socket = ListeningSocket::new(Socket::Os(carrier.into()), Address::Carrier(fd), options);
+        socket.set_shared();
+        Ok(socket)
+    }
+
+    /// Whether connections come as descriptors over it.
+    pub(super) fn is_carrier(&self) -> bool {
+        matches!(self.address, Address::Carrier(_))
+    }
+}
+
+/// Messages that one attempt to accept looks at.
+const LOOKED_AT: usize = 8;
+
+/// Takes a connection that was passed over a carrier; `None`: none has come. What is no message with one connected stream socket
+/// is closed. `has_ended` is set when the other end of the carrier is closed.
+pub(super) fn accept(carrier: &Socket, has_ended: &mut bool) -> io::Result<Option<(Socket, Address)>> {
+    let Some(number) = carrier.descriptor() else { return Ok(None) };
+    for _ in 0..LOOKED_AT {
+        let (mut place, mut came) = ([0; 64], Vec::new());
+        match sys::passing::receive(number, &mut place, &mut came) {
+            Ok(None) => return Ok(None),
+            Ok(Some(0)) => {
+                *has_ended = true;
+                return Ok(None);
+            }
+            Ok(Some(_)) => {}
+            // Too many descriptors: all of them are closed.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                *has_ended = true;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        let [fd] = &came[..] else { continue };
+        let is_connected =
+            matches!(sys::socket::option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE), Ok(libc::SOCK_STREAM));
+        let peer = sys::socket::peer_address(fd.as_raw_fd()).ok().filter(|_| is_connected);
+        if let Some(peer) = peer
+            && sys::set_nonblocking(fd).is_ok()
+            && let Some(fd) = came.pop()
+        {
+            return Ok(Some((Socket::Os(fd.into()), peer)));
+        }
+    }
+    // The driver tells again where there is more.
+    Ok(None)
+}
+
+/// Connects over a carrier: passes one end of a new pair, and returns the other one.
+///
+/// # Errors
+/// Of the pair, and of passing it: `WouldBlock` where the other end does not take what was passed before.
+pub(super) fn connect(carrier: RawFd) -> Result<OwnedFd, (bool, io::Error)> {
+    let (own, other) = sys::passing::pair(libc::SOCK_STREAM).map_err(|error| (true, error))?;
+    let sent =
+        sys::passing::send(carrier, &[0], &[other.as_fd()], libc::MSG_DONTWAIT).map_err(|error| (false, error))?;
+    sent.map(|_| own).ok_or_else(|| (false, io::ErrorKind::WouldBlock.into()))
 }
 
 /// A listening socket that came from another process.
@@ -173,7 +258,7 @@ impl Channel {
             }
             if !source.watched {
                 worker.driver.watch(&self.socket, Watch::Edges, self.key)?;
-                source.watched = true;
+                source.note_watched(self.socket.number());
             }
             source.wait_to_read(context);
             Poll::Pending

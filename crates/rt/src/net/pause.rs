@@ -47,7 +47,7 @@ impl ListeningSocket {
     }
 
     fn pausable(&self) -> Option<&OwnedFd> {
-        let has_path = matches!(self.address, Address::Unix(_) | Address::Unnamed);
+        let has_path = matches!(self.address, Address::Unix(_) | Address::Unnamed | Address::Carrier(_));
         match &self.socket {
             Socket::Os(fd) if !has_path && !self.is_shared.load(Ordering::Relaxed) => Some(&**fd),
             _ => None,

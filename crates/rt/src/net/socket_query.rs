@@ -32,6 +32,11 @@ impl SocketQuery {
         Self { instance: u32::MAX, key: Key { slot: u32::MAX, generation: u32::MAX }, number: -1 }
     }
 
+    /// The number of the stream's descriptor; `None` where the stream is closed, parked or belongs to another worker.
+    pub fn number(self) -> Option<i32> {
+        self.find().is_ok().then_some(self.number)
+    }
+
     /// The address that the peer connected to. A system call.
     ///
     /// # Errors

@@ -303,7 +303,7 @@ impl Stream {
     #[cold]
     fn watch(&self, worker: &Worker, source: &mut Source) -> io::Result<()> {
         worker.driver.watch(&self.socket, Watch::Edges, self.key)?;
-        source.watched = true;
+        source.note_watched(self.socket.number());
         Ok(())
     }
 

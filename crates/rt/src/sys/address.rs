@@ -57,7 +57,9 @@ impl RawAddress {
             })),
             Address::Unix(path) => RawAddress::unix(path.as_os_str().as_bytes(), 0),
             Address::Abstract(name) => RawAddress::unix(name, 1),
-            Address::Unnamed => Err(io::Error::new(io::ErrorKind::InvalidInput, "an unnamed address")),
+            Address::Unnamed | Address::Carrier(_) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "an unnamed address"))
+            }
         }
     }
 

@@ -3,9 +3,18 @@
 //!
 //! It must never be closed twice, nor while its number is in use.
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+
+/// The type and the permissions of what a descriptor refers to (`st_mode`); `None`: it is not open.
+pub(crate) fn file_mode(fd: RawFd) -> Option<libc::mode_t> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the pointer is to a place as large as the type.
+    let result = unsafe { libc::fstat(fd, status.as_mut_ptr()) };
+    // SAFETY: all bytes zero is a valid value of this plain structure, and the kernel writes nothing but valid ones.
+    (result == 0).then(|| unsafe { status.assume_init() }.st_mode)
+}
 
 /// A descriptor with a single owner. Dropping it closes it.
 #[derive(Debug)]

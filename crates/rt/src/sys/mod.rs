@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod descriptor;
 pub(crate) mod epoll;
 pub(crate) mod event;
+pub(crate) mod file_lock;
 pub(crate) mod folder;
 pub(crate) mod landlock;
 pub(crate) mod memory;

@@ -35,7 +35,7 @@ fn message(slice: &mut libc::iovec, control: &mut [u64; WORDS], length: usize) -
 }
 
 /// Sends bytes, and descriptors with the first of them; `None` where the call would have waited.
-pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<Option<usize>> {
+pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: i32) -> io::Result<Option<usize>> {
     if descriptors.len() > MOST_DESCRIPTORS || (bytes.is_empty() && !descriptors.is_empty()) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -58,7 +58,7 @@ pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> i
         }
     }
     // SAFETY: the message points to `bytes` and `control`, which are valid for the call; the kernel only reads them.
-    attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
+    attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL | flags) })
 }
 
 /// Receives bytes, 0 at the end, and appends the descriptors that came with them; `None` where the call would have

@@ -34,7 +34,7 @@ pub(crate) fn family(address: &Address) -> i32 {
     match address {
         Address::Inet(address) if address.is_ipv4() => libc::AF_INET,
         Address::Inet(_) => libc::AF_INET6,
-        Address::Unix(_) | Address::Abstract(_) | Address::Unnamed => libc::AF_UNIX,
+        Address::Unix(_) | Address::Abstract(_) | Address::Unnamed | Address::Carrier(_) => libc::AF_UNIX,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::files::reason;
 use crate::load;
 use crate::machine::Machine;
 use crate::messages::{Messages, Refused};
-use crate::serve::{Companion, Service};
+use crate::serve::{Companion, KeptFiles, Service};
 use crate::{listeners, serve};
 use config::InputFile;
 use engine::host::Host;
@@ -81,8 +81,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         last_step: None,
         companion,
         ends_gently: true,
-        acme_folder: None,
-        cache_files: Vec::new(),
+        kept: KeptFiles::default(),
     };
     serve::serve(service, messages)
 }

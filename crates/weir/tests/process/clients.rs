@@ -11,6 +11,7 @@ const SECTIONS: &str = "global
     maxconn 1000
 frontend web
     bind 127.0.0.1:[port]
+    stats uri /stats
     http-request track-sc0 src table app
     http-request set-header kind %[path,map([map])]
     acl known path -f [acl]
@@ -166,6 +167,35 @@ fn the_library_of_haproxy_for_go_works() {
     let subject = Subject::start(&folder);
     let done = Command::new(&program).arg(&subject.socket).output().expect("a program");
     assert_eq!(String::from_utf8_lossy(&done.stdout), NATIVE, "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// What Telegraf's input makes of the socket, and of the page: kind, proxy, name, status, sessions, answers, weight, mode, and
+/// whether there are the other columns. The page shows the session that asks for it.
+const TELEGRAF: &str = "haproxy backend app BACKEND UP 0 0 10 http true
+haproxy frontend web FRONTEND OPEN SESSIONS 0 <nil> http true
+haproxy server app one no check 0 0 10 http true
+haproxy server app two MAINT 0 0 1 http true
+";
+
+#[test]
+fn the_input_of_telegraf_reads_the_socket_and_the_page() {
+    let folder = Folder::new();
+    let program = folder.path("telegraf").to_string_lossy().into_owned();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/telegraf");
+    let mut build = Command::new("go");
+    build.current_dir(source).args(["build", "-buildvcs=false", "-o", &program, "."]);
+    if !build.output().is_ok_and(|built| built.status.success()) {
+        eprintln!(
+            "SKIPPED: Go and Telegraf's input for HAProxy are not there, and were not tried with Weir's statistics"
+        );
+        return;
+    }
+    let subject = Subject::start(&folder);
+    let page = format!("http://127.0.0.1:{}/stats;csv", subject.port);
+    let done = Command::new(&program).arg(&subject.socket).arg(page).output().expect("a program");
+    // The connection that found out that the process serves is a session, too.
+    let expected = TELEGRAF.replace("SESSIONS", "1") + &TELEGRAF.replace("SESSIONS", "2");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What a script with the library `haproxyadmin` does all day, and what it prints.

@@ -58,7 +58,7 @@ fn table(text: &str) -> BTreeMap<&str, BTreeMap<&str, &str>> {
 }
 
 /// The statistics of one line of `show stat`, by column.
-fn statistics<'t>(text: &'t str, proxy: &str, name: &str) -> BTreeMap<&'t str, &'t str> {
+pub fn statistics<'t>(text: &'t str, proxy: &str, name: &str) -> BTreeMap<&'t str, &'t str> {
     let mut lines = text.lines();
     let columns = lines.next().expect("a header").trim_start_matches("# ").split(',');
     let line = lines.find(|line| line.starts_with(&format!("{proxy},{name},"))).expect("a line of it");

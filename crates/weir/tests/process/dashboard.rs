@@ -11,6 +11,7 @@ const SECTIONS: &str = "global
     log 127.0.0.1:[nowhere] local0
     # <b>here</b>
     node here
+    profiling.rules on
 frontend site
     bind 127.0.0.1:[site]
     log global
@@ -209,7 +210,7 @@ fn every_address_answers_as_the_description_says() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 12);
+    assert_eq!(seen, 13);
     let samples = get(stage.all, "/stats/api/v1/events?count=2").body;
     let samples: Vec<&str> = samples.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
     assert_eq!(samples.len(), 2, "{samples:?}");
@@ -224,6 +225,21 @@ fn every_address_answers_as_the_description_says() {
     let table = json(&get(stage.all, "/stats/api/v1/tables/site?key=/oth"));
     assert_eq!(table["entries"].as_array().map(Vec::len), Some(1), "{table}");
     assert_eq!(table["entries"][0]["data"]["http_req_cnt"], 1);
+    let rules = json(&get(stage.all, "/stats/api/v1/rules?proxy=site"));
+    let list = rules["rules"].as_array().expect("rules");
+    let shown: Vec<_> = list.iter().map(|rule| (rule["ruleset"].as_str(), rule["hits"].as_u64())).collect();
+    assert_eq!(shown, [(Some("http-request"), Some(3)), (Some("use_backend"), Some(3))], "{rules}");
+    assert_eq!((&list[1]["matched"], &rules["measured"], &rules["complete"]), (&1.into(), &true.into(), &true.into()));
+    assert!(
+        list[1]["file"].as_str().is_some_and(|file| file.ends_with("dashboard.cfg"))
+            && list[1]["line"].as_u64() > Some(0)
+    );
+    let dearest = json(&get(stage.all, "/stats/api/v1/rules?sort=time&limit=1"));
+    assert_eq!(
+        (dearest["rules"].as_array().map(Vec::len), &dearest["complete"]),
+        (Some(1), &false.into()),
+        "{dearest}"
+    );
 }
 
 #[test]
@@ -288,5 +304,6 @@ fn nobody_sees_or_changes_more_than_the_page_allows() {
     assert_eq!(proxies["proxies"][0]["proxy"], "app");
     assert_eq!(asked("topology")["frontends"].as_array().map(Vec::len), Some(0));
     assert_eq!(asked("tables")["tables"].as_array().map(Vec::len), Some(0));
+    assert_eq!(asked("rules")["rules"].as_array().map(Vec::len), Some(0));
     assert!(asked("config")["files"][0]["lines"].as_array().is_some_and(|lines| lines.len() > 20));
 }

@@ -1,8 +1,9 @@
 //! Files that one process leaves to the next (section 3.1). Must never open one.
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported};
+use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::Line;
+use crate::keyword::argument::leading_number;
 use crate::spec::KeptSpec;
 
 /// Every keyword of the family.
@@ -15,8 +16,18 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     supported("server-state-file", "<file>", "State file for all backends that ask for the global one.", state_file),
     supported("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\".", stats_file),
-    not_yet("shm-stats-file", "<name>", "Shared memory that keeps the counters across reloads."),
-    not_yet("shm-stats-file-max-objects", "<number>", "Objects that fit into the shared counters."),
+    supported(
+        "shm-stats-file",
+        "<name>",
+        "Shared memory that keeps counters of objects with a \"guid\" across reloads.",
+        shared_file,
+    ),
+    supported(
+        "shm-stats-file-max-objects",
+        "<number>",
+        "Objects that fit into the shared memory of \"shm-stats-file\" (2000).",
+        shared_objects,
+    ),
 ];
 
 fn state_base(context: &mut GlobalContext<'_>, line: &Line) {
@@ -30,6 +41,40 @@ fn state_file(context: &mut GlobalContext<'_>, line: &Line) {
 fn stats_file(context: &mut GlobalContext<'_>, line: &Line) {
     path(context, line, "expect one argument: a file path.", |kept| &mut kept.stats_file);
 }
+
+fn shared_file(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.spec.kept.shared_file.is_some() {
+        return context.report.alert(line.span(0), "'shm-stats-file' already specified.");
+    }
+    let Some(word) = line.words.get(1) else {
+        return context.report.alert(line.span(1), "'shm-stats-file' expect one argument: a file path.");
+    };
+    // What shm_open(3) takes: one name, with or without a slash in front.
+    let name = word.text.trim_start_matches('/');
+    if name.is_empty() || name.len() > 255 || name.contains('/') || name == "." || name == ".." {
+        let message =
+            format!("'shm-stats-file' : '{}' is not a name of shared memory: it has no further slash.", word.text);
+        return context.report.alert(word.span, message);
+    }
+    context.spec.kept.shared_file = Some(word.text.clone());
+}
+
+fn shared_objects(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = line.words.get(1) else {
+        let message = "'shm-stats-file-max-objects' expect one argument: max objects number.";
+        return context.report.alert(line.span(1), message);
+    };
+    match u32::try_from(leading_number(&word.text).0).ok().filter(|number| *number <= MOST_SHARED) {
+        Some(number) => context.spec.kept.shared_objects = Some(number),
+        None => {
+            let message = format!("'shm-stats-file-max-objects' expects a number from 0 to {MOST_SHARED}.");
+            context.report.alert(word.span, message);
+        }
+    }
+}
+
+/// Most objects with shared counters: 512 bytes each.
+const MOST_SHARED: u32 = 1_000_000;
 
 /// The first word counts, and the first line: HAProxy passes over the others.
 fn path(context: &mut GlobalContext<'_>, line: &Line, expects: &str, field: fn(&mut KeptSpec) -> &mut Option<String>) {

@@ -77,7 +77,7 @@ fn shutdown(call: &mut Call<'_, Worker>) {
     let worker = call.state;
     frontends::shut(&worker.process, proxy.index);
     let totals = || worker.process.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
-    let front = totals().map(|counters| counters.front.connections.get()).sum();
-    let back = totals().map(|counters| counters.back.sessions.get()).sum();
+    let front = totals().map(|counters| counters.front.connections.get()).fold(0, u64::wrapping_add);
+    let back = totals().map(|counters| counters.back.sessions.get()).fold(0, u64::wrapping_add);
     worker.stopped(proxy, front, back);
 }

@@ -12,6 +12,7 @@ mod cookies;
 mod counters;
 mod crt_lists;
 mod debug;
+mod descriptors;
 mod environment;
 mod events;
 mod frontends;
@@ -22,6 +23,7 @@ mod limits;
 mod lists;
 mod memory;
 mod ocsp;
+mod otel;
 mod peers;
 mod platform;
 mod profiling;
@@ -48,6 +50,7 @@ use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket};
 
 pub use info::information;
+pub(crate) use rules::{RuleRow, gather as gather_rule_costs, rows as rule_rows};
 pub(crate) use sessions::id_of as session_id;
 pub(crate) use tables::{column, shown as shown_datum, write_key};
 
@@ -69,6 +72,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     activity::TABLE,
     handover::TABLE,
     debug::TABLE,
+    descriptors::TABLE,
     counters::TABLE,
     stat::TABLE,
     servers::TABLE,
@@ -76,6 +80,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
+    otel::TABLE,
     peers::TABLE,
     resolvers::TABLE,
     frontends::TABLE,

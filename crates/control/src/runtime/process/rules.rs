@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use config::spec::RuntimeLevel;
 use engine::rule_costs::{ListCosts, RuleCost, key};
-use engine::worker::Worker;
+use engine::worker::{Process, Worker};
 use expression::sample::RulePlace;
 use policy::program::{Program, Proxy};
 
@@ -19,11 +20,18 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )
 .at(RuntimeLevel::Operator)];
 
-/// A rule: its proxy, the keyword of its set, where it is written, what it has cost.
-type Row<'p> = (&'p Proxy, &'static str, RulePlace, RuleCost);
+/// A rule, and what it has cost.
+pub(crate) struct RuleRow<'p> {
+    pub(crate) proxy: &'p Proxy,
+    /// The keyword of its set.
+    pub(crate) set: &'static str,
+    /// Where it is written.
+    pub(crate) place: RulePlace,
+    pub(crate) cost: RuleCost,
+}
 
 /// The rules of a proxy in the order in which they are evaluated.
-fn rows<'p>(proxy: &'p Proxy, costs: &ListCosts, out: &mut Vec<Row<'p>>) {
+pub(crate) fn rows<'p>(proxy: &'p Proxy, costs: &ListCosts, out: &mut Vec<RuleRow<'p>>) {
     let rules = &proxy.rules;
     let before = [
         ("tcp-request connection", &rules.connection),
@@ -41,7 +49,7 @@ fn rows<'p>(proxy: &'p Proxy, costs: &ListCosts, out: &mut Vec<Row<'p>>) {
         let list = costs.get(&at);
         for (at, place) in places.enumerate() {
             let cost = list.and_then(|list| list.get(at)).copied().unwrap_or_default();
-            out.push((proxy, set, place, cost));
+            out.push(RuleRow { proxy, set, place, cost });
         }
     };
     for (set, rules) in before {
@@ -82,13 +90,13 @@ fn show_rules<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
-        let costs = gather(call).await;
+        let costs = gather(&call.state.process, call.generation.number()).await;
         let mut all = Vec::new();
         for proxy in program.proxies.iter().filter(|proxy| wanted.is_none_or(|wanted| wanted == proxy.index)) {
             rows(proxy, &costs, &mut all);
         }
         if by_time {
-            all.sort_by_key(|(.., cost)| Reverse(cost.time));
+            all.sort_by_key(|row| Reverse(row.cost.time));
         }
         call.answer.push("# pxname,ruleset,place,hits,matched,total_ns,mean_ns,\n");
         for row in all {
@@ -99,10 +107,9 @@ fn show_rules<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// What all workers have measured.
-async fn gather(call: &Call<'_, Worker>) -> ListCosts {
-    let number = call.generation.number();
-    let found = engine::on_every_worker(&call.state.process, move |worker| worker.rule_costs.of(number)).await;
+/// What all workers have measured of the configuration with that number.
+pub(crate) async fn gather(process: &Arc<Process>, number: u32) -> ListCosts {
+    let found = engine::on_every_worker(process, move |worker| worker.rule_costs.of(number)).await;
     let mut sum = ListCosts::default();
     for (list, costs) in found.into_iter().flatten() {
         match sum.get_mut(&list) {
@@ -113,7 +120,8 @@ async fn gather(call: &Call<'_, Worker>) -> ListCosts {
     sum
 }
 
-fn write_row(program: &Program, (proxy, set, place, cost): Row<'_>, out: &mut super::super::Answer) {
+fn write_row(program: &Program, row: RuleRow<'_>, out: &mut super::super::Answer) {
+    let RuleRow { proxy, set, place, cost } = row;
     let (total, file) = (cost.time.as_nanos(), program.files.get(place.file as usize).map_or("", |name| name));
     let mean = total.checked_div(u128::from(cost.evaluated)).unwrap_or(0);
     let RuleCost { evaluated, taken, .. } = cost;

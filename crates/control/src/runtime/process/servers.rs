@@ -208,7 +208,7 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
         ServerAddress::Unresolved { port: ServerPort::Exact(port) } => ("-".to_owned(), *port),
         ServerAddress::Unix(_)
         | ServerAddress::Abstract(_)
-        | ServerAddress::Descriptor(_)
+        | ServerAddress::Carrier(_)
         | ServerAddress::Reversed
         | ServerAddress::Unresolved { .. } => ("-".to_owned(), 0),
     }

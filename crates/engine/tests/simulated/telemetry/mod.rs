@@ -5,6 +5,7 @@ mod collector;
 mod filter;
 mod signals;
 
+use crate::api;
 use std::sync::atomic::Ordering;
 
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -389,10 +390,17 @@ fn a_collector_that_refuses_is_not_asked_again() {
 
 #[test]
 fn a_dead_collector_loses_spans_and_delays_nothing() {
-    traced("otel-trace\nserver s1 10.0.1.1:80").global("httpclient.retries 0").run(|world| async move {
+    let global = format!("httpclient.retries 0\n{}", api::SOCKET);
+    traced("otel-trace\nserver s1 10.0.1.1:80").global(&global).run(|world| async move {
+        const HEAD: &str = "# signal url queued size sent dropped failed requests state last_error\n";
         serve_ok(&world.scope, S1);
+        let shown = api::ask("show otel").await;
+        assert_eq!(shown, format!("{HEAD}traces http://10.0.9.1:4318/v1/traces 0 8192 0 0 0 0 OK -\n\n"));
         ask(&world, 3).await;
         settled(&world, [0, 0, 6, 6]).await;
+        let shown = api::ask("show otel").await;
+        let failing = "traces http://10.0.9.1:4318/v1/traces 0 8192 0 0 6 6 FAILING \"";
+        assert!(shown.starts_with(&format!("{HEAD}{failing}")) && shown.contains("refused\" "), "{shown}");
         let log = world.take_log().await;
         let told = log.iter().filter(|line| line.contains("OpenTelemetry: collector http://10.0.9.1:4318/v1/traces"));
         assert_eq!(told.count(), 1, "{log:#?}");
@@ -401,6 +409,8 @@ fn a_dead_collector_loses_spans_and_delays_nothing() {
         ask(&world, 1).await;
         got.spans(2).await;
         settled(&world, [2, 0, 6, 7]).await;
+        let shown = api::ask("show otel").await;
+        assert!(shown.contains(" 0 8192 2 0 6 7 OK \"") && shown.contains("s ago\n"), "{shown}");
         world.forget_log();
     });
 }

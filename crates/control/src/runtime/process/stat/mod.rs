@@ -9,6 +9,7 @@ use policy::program::Program;
 use super::super::{Call, Command, Pending, Run};
 use crate::field::Form;
 use crate::statistics::{JSON_SCHEMA, Object, Wish, begin, end, kinds, line};
+use engine::count_exchange;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -106,6 +107,10 @@ fn show_schema(call: &mut Call<'_, Worker>) {
     call.answer.push(JSON_SCHEMA);
 }
 
+/// HAProxy's answer where the counts of a server are other processes' as well.
+const SHARED: &str = "Server counters are stored in a shared-memory stats file; clearing them breaks monotonicity for \
+                      monitoring tools and affects all attached processes. Append 'force' to clear anyway.";
+
 /// Every worker clears its own cells.
 fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
@@ -119,7 +124,12 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 }
             };
             let (place, serial) = found;
+            if call.word(4) != "force" && count_exchange::shares_server(shared, serial) {
+                call.refuse(SHARED);
+                return Ok(());
+            }
             engine::on_every_worker(shared, move |worker| worker.counters().clear_server(serial)).await;
+            count_exchange::clear(shared, Some(serial)).await;
             shared.live.proxies[place.0].clear_changes(Some(place.1));
             call.notice("Server counters cleared.");
             return Ok(());
@@ -132,6 +142,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             };
             engine::on_every_worker(shared, clear).await;
             if all {
+                count_exchange::clear(shared, None).await;
                 shared.live.proxies.iter().for_each(|proxy| proxy.clear_changes(None));
                 shared.resolving.counts.iter().flatten().for_each(engine::resolve::Counts::clear);
             }

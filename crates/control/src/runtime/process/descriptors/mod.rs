@@ -1,0 +1,299 @@
+//! `show fd` (management manual, section 9.3): the open descriptors of the process, what each is, and whose. Must never keep
+//! one open, nor hold a worker up: each is asked for some at a time.
+
+mod line;
+mod selection;
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use config::spec::RuntimeLevel;
+use policy::program::Program;
+use rt::net::{Address, DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor};
+
+use super::super::{Call, Command, Gone, Pending, Run};
+use engine::stream::task::StreamTask;
+use engine::worker::Worker;
+use selection::{Kind, Selection};
+
+pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
+    "show fd",
+    "show fd [-!plcfbs]* [num]",
+    "dump list of file descriptors in use or a specific one",
+    Run::Gradual(show_fd),
+)
+.at(RuntimeLevel::Operator)];
+
+/// Tasks, or watched descriptors, that a worker is asked for at a time.
+const BATCH: u32 = 200;
+/// Numbers that are looked at between two pieces of the answer.
+const STEP: i32 = 64;
+/// So many closed numbers in a row behind the last one that a worker knows end the list: the kernel gives the lowest free one.
+const LARGEST_GAP: i32 = 1 << 16;
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A client's, of the frontend with that index.
+    Client(usize),
+    /// To that server of the backend with that index.
+    Server(usize, usize),
+}
+
+/// What is known of a connection's layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layers {
+    /// The protocol above: HAProxy's name of its multiplexer.
+    mux: Option<&'static str>,
+    secure: bool,
+}
+
+/// What the workers know of one descriptor.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// A bit for each worker that watches it.
+    workers: u64,
+    /// What the last of them has seen.
+    seen: Option<WatchedDescriptor>,
+    owner: Option<(Owner, Layers)>,
+}
+
+/// Descriptors and their owners, as one worker tells them.
+type Owned = Vec<(i32, (Owner, Layers))>;
+
+/// What the answer is made of: some tens of bytes a connection, as long as it takes.
+struct Knowledge {
+    descriptors: BTreeMap<i32, Known>,
+    /// Names of who listens at an address.
+    listeners: HashMap<String, String>,
+    /// Descriptors of listening sockets, also of those that are paused, which the kernel takes for others.
+    listening: HashMap<i32, String>,
+    /// Frontends that accept nothing for the time being.
+    paused: Vec<String>,
+}
+
+fn show_fd<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let selection = match Selection::read(&call.words[2..]) {
+            Ok(selection) => selection,
+            Err(sentence) => {
+                call.refuse(sentence);
+                return Ok(());
+            }
+        };
+        let knowledge = gather(call).await?;
+        let limit = rt::net::descriptor_limit();
+        let (first, end) = selection.number.map_or((0, limit), |number| (number, number.saturating_add(1).min(limit)));
+        let last_known = knowledge.descriptors.keys().next_back().copied().unwrap_or(0);
+        let mut gap = 0;
+        for number in first..end {
+            if number % STEP == 0 {
+                call.answer.relieve().await?;
+            }
+            let Some(info) = describe_descriptor(number) else {
+                gap += 1;
+                if number > last_known && gap > LARGEST_GAP {
+                    break;
+                }
+                continue;
+            };
+            gap = 0;
+            show(call, &knowledge, &selection, (number, &info));
+        }
+        Ok(())
+    })
+}
+
+/// Adds the line of one descriptor, if it is selected.
+fn show(
+    call: &mut Call<'_, Worker>,
+    knowledge: &Knowledge,
+    selection: &Selection,
+    (number, info): (i32, &DescriptorInfo),
+) {
+    let known = knowledge.descriptors.get(&number).copied().unwrap_or_default();
+    let program = &call.generation.program;
+    let listening = knowledge.listening.get(&number);
+    let listener = listening.or_else(|| info.local.as_ref().and_then(|local| knowledge.listeners.get(&key(local))));
+    let kind = match info.kind {
+        _ if listening.is_some() => Kind::Listener,
+        DescriptorKind::Pipe => Kind::Pipe,
+        DescriptorKind::Listener => Kind::Listener,
+        DescriptorKind::Stream => match known.owner {
+            Some((Owner::Server(..), _)) => Kind::Back,
+            Some((Owner::Client(_), _)) => Kind::Front,
+            None if listener.is_some() => Kind::Front,
+            None => Kind::Back,
+        },
+        DescriptorKind::Datagram | DescriptorKind::Other => Kind::Other,
+    };
+    if !selection.admits(kind) {
+        return;
+    }
+    let owner = match known.owner {
+        Some((Owner::Client(frontend), _)) => program.proxies.get(frontend).map(|proxy| proxy.name.to_string()),
+        Some((Owner::Server(backend, server), _)) => server_name(program, backend, server),
+        None => listener.cloned(),
+    };
+    let hiding = call.conversation.anonymous;
+    let owner = owner.map(|name| match name.split_once('/') {
+        _ if name == GLOBAL => name,
+        Some((backend, server)) => format!("{}/{}", hiding.name(backend), hiding.name(server)),
+        None => hiding.name(&name).into_owned(),
+    });
+    let paused = listener.is_some_and(|name| knowledge.paused.contains(name));
+    let layers = known.owner.map(|(_, layers)| layers);
+    let line = line::Line { number, info, known: &known, kind, owner: owner.as_deref(), paused, layers };
+    call.answer.push(line.to_string());
+}
+
+/// The owner of sockets of the runtime API, as HAProxy has it.
+const GLOBAL: &str = "GLOBAL";
+
+fn server_name(program: &Program, backend: usize, server: usize) -> Option<String> {
+    let proxy = program.proxies.get(backend)?;
+    Some(format!("{}/{}", proxy.name, proxy.backend.as_ref()?.servers.get(server)?.name))
+}
+
+/// Addresses of listeners that connections to them have as well.
+fn key(address: &Address) -> String {
+    match address {
+        // A connection has the address that the client asked for, its listener perhaps all of them.
+        Address::Inet(address) => format!(":{}", address.port()),
+        Address::Unix(path) => {
+            // A socket is bound under another name, with the number of the process that did, and then moved to its path.
+            let path = path.to_string_lossy();
+            let bound = path.strip_suffix(".tmp").and_then(|path| path.rsplit_once('.'));
+            let own = bound.filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
+            format!("unix {}", own.map_or(&*path, |(path, _)| path))
+        }
+        Address::Abstract(name) => format!("abns {}", name.escape_ascii()),
+        Address::Unnamed | Address::Carrier(_) => String::new(),
+    }
+}
+
+async fn gather(call: &mut Call<'_, Worker>) -> Result<Knowledge, Gone> {
+    let mut descriptors = BTreeMap::<i32, Known>::new();
+    for worker in 0..call.state.process.workers() {
+        let mut place = Some(0);
+        while let Some(from) = place {
+            let watched = engine::on_one_worker(worker, move |_| rt::net::watched_descriptors(from, BATCH)).await;
+            let Some((watched, next)) = watched else { break };
+            for one in watched {
+                let known = descriptors.entry(one.number).or_default();
+                known.workers |= 1 << worker.min(63);
+                known.seen = Some(one);
+            }
+            place = next;
+        }
+        let mut tell = |owned: Owned| {
+            for (number, owner) in owned {
+                descriptors.entry(number).or_default().owner = Some(owner);
+            }
+        };
+        tell(engine::on_one_worker(worker, idle_and_shared).await.unwrap_or_default());
+        let mut from = None;
+        loop {
+            let batch = engine::on_one_worker(worker, move |worker| of_streams(worker, from)).await;
+            let Some((owned, last)) = batch else { break };
+            tell(owned);
+            if last.is_none() {
+                break;
+            }
+            from = last;
+        }
+    }
+    let (listeners, listening) = listeners(call);
+    Ok(Knowledge { descriptors, listeners, listening, paused: paused(call) })
+}
+
+/// Who listens where, by addresses and by descriptors. The addresses are the kernel's: those of connections are compared with
+/// them.
+fn listeners(call: &Call<'_, Worker>) -> (HashMap<String, String>, HashMap<i32, String>) {
+    let program = &call.generation.program;
+    let (mut names, mut listening) = (HashMap::new(), HashMap::new());
+    let configured = program.runtime.sockets.iter().map(|socket| (&socket.bind, GLOBAL));
+    let peers = program.peers.iter().filter_map(|section| Some((section.bind.as_ref()?, &*section.name)));
+    for (bind, name) in configured.chain(peers) {
+        let address = match &bind.address {
+            policy::program::BindAddress::Inet(address) => Address::Inet(*address),
+            policy::program::BindAddress::Unix(path) => Address::Unix(path.clone()),
+            policy::program::BindAddress::Abstract(name) => Address::Abstract(name.clone()),
+            _ => continue,
+        };
+        names.insert(key(&address), name.to_owned());
+    }
+    for (frontend, socket) in call.state.process.sockets().map(|sockets| sockets.open()).unwrap_or_default() {
+        let proxy = frontend.and_then(|index| program.proxies.get(index));
+        let Some(proxy) = proxy else { continue };
+        let address = socket.descriptor().and_then(describe_descriptor).and_then(|info| info.local);
+        names.insert(key(&address.unwrap_or_else(|| socket.local_address().clone())), proxy.name.to_string());
+        listening.extend(socket.descriptor().map(|number| (number, proxy.name.to_string())));
+    }
+    (names, listening)
+}
+
+fn paused(call: &Call<'_, Worker>) -> Vec<String> {
+    let process = &call.state.process;
+    let proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
+    let paused = proxies.filter(|proxy| {
+        process.is_paused() || process.frontends.opening(proxy.index) == engine::frontends::Opening::Paused
+    });
+    paused.map(|proxy| proxy.name.to_string()).collect()
+}
+
+/// Connections to servers that no stream has: idle ones, and those that carry several requests.
+fn idle_and_shared(worker: &Rc<Worker>) -> Owned {
+    let generation = worker.generation();
+    let mut owned = Owned::new();
+    let shared = worker.links.shared_connections();
+    let backends = generation.program.proxies.iter().filter_map(|proxy| Some((proxy, proxy.backend.as_ref()?)));
+    for (proxy, server) in backends.flat_map(|(proxy, backend)| backend.servers.iter().map(move |one| (proxy, one))) {
+        let owner = Owner::Server(proxy.index, server.index);
+        let plain = if proxy.mode == config::spec::Mode::Http { "H1" } else { "PASS" };
+        for (number, secure) in worker.process.pool.idle_descriptors(server.serial, worker.id) {
+            owned.push((number, (owner, Layers { mux: Some(plain), secure })));
+        }
+        for (_, requests) in shared.iter().filter(|(serial, _)| *serial == server.serial) {
+            let mux = if matches!(requests, conn::several::Requests::H2(_)) { "H2" } else { "FCGI" };
+            let layers = Layers { mux: Some(mux), secure: requests.handshake_info().is_some() };
+            owned.extend(requests.socket().number().map(|number| (number, (owner, layers))));
+        }
+    }
+    owned
+}
+
+/// Connections of some tasks that serve streams, behind a key, and where to go on.
+fn of_streams(worker: &Rc<Worker>, from: Option<u64>) -> (Owned, Option<u64>) {
+    let tasks = worker.tasks_behind(from, BATCH as usize);
+    let last = if tasks.len() < BATCH as usize { None } else { tasks.last().map(|(key, _)| key.to_bits()) };
+    let mut owned = Owned::new();
+    for (_, task) in tasks {
+        if task.owns_session() {
+            let mux = match (task.has_several(), task.is_http()) {
+                (true, _) => "H2",
+                (_, true) => "H1",
+                _ => "PASS",
+            };
+            let layers = Layers { mux: Some(mux), secure: task.is_secure() };
+            owned.extend(task.socket().number().map(|number| (number, (Owner::Client(task.frontend), layers))));
+        }
+        owned.extend(to_server(&task));
+    }
+    (owned, last)
+}
+
+/// The connection to a server that a stream has for itself, or shares.
+fn to_server(task: &StreamTask) -> Option<(i32, (Owner, Layers))> {
+    let state = task.current()?;
+    let state = state.try_borrow().ok()?;
+    let number = state.attempts.server_kernel.number()?;
+    let owner = Owner::Server(state.backend?, state.server?);
+    let several = state.attempts.link.is_some_and(|link| link.protocol.major > 1);
+    let mux = match (several, task.is_http()) {
+        (true, _) => "H2",
+        (_, true) => "H1",
+        _ => "PASS",
+    };
+    Some((number, (owner, Layers { mux: Some(mux), secure: state.attempts.server_tls.is_some() })))
+}

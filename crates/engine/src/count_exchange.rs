@@ -1,0 +1,75 @@
+//! When counts are exchanged with other processes ("shm-stats-file"): every second, by a helper, which adds to the file what the
+//! workers have counted since it did last, and at the end of the process. Must never make a worker wait.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::diagnostic::Severity;
+
+use crate::worker::{Process, Worker};
+
+/// How often counts are exchanged.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Has the counts exchanged from now on. On the first worker.
+pub fn start(worker: &Rc<Worker>) {
+    if worker.id != 0 || !worker.process.shared_counts.is_set() {
+        return;
+    }
+    let process = Arc::clone(&worker.process);
+    rt::spawn(rt::Class::Normal, u64::MAX, async move {
+        loop {
+            rt::sleep(PERIOD).await;
+            let shared = Arc::clone(&process);
+            let complaint = process.helpers.run(move || exchange_all(&shared)).await.flatten();
+            if let Some(complaint) = complaint {
+                process.host.say(Severity::Warning, &complaint);
+            }
+        }
+    });
+}
+
+/// Exchanges all counts. What is to be said, once.
+fn exchange_all(process: &Process) -> Option<String> {
+    let mut counts = process.shared_counts.get()?;
+    let complaint = match counts.exchange(&process.generation().program, &process.counters) {
+        Ok(true) => return None,
+        Ok(false) => {
+            "shm stats file: not every object with a guid has room in it; their counters are not shared".to_owned()
+        }
+        // Another process has it; there is a next time.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+        Err(error) => format!("shm stats file: counters cannot be shared : {error}"),
+    };
+    (!std::mem::replace(&mut counts.complained, true)).then_some(complaint)
+}
+
+/// `clear counters`: the counts of one server, or of all objects, are forgotten in every process. Returns once they are.
+pub async fn clear(process: &Arc<Process>, server: Option<usize>) {
+    if !process.shared_counts.is_set() {
+        return;
+    }
+    let shared = Arc::clone(process);
+    let job = move || {
+        let mut counts = shared.shared_counts.get()?;
+        counts.clear(&shared.counters, server).err()
+    };
+    if let Some(error) = process.helpers.run(job).await.flatten() {
+        process.host.say(Severity::Warning, &format!("shm stats file: counters cannot be cleared : {error}"));
+    }
+}
+
+/// Whether the counts of a server are shared.
+pub fn shares_server(process: &Process, serial: usize) -> bool {
+    let counts = process.shared_counts.get();
+    counts.is_some_and(|counts| counts.has_server(serial))
+}
+
+/// Exchanges the counts for the last time, and gives the records back. After the last worker has ended.
+pub fn finish(process: &Process) {
+    let Some(mut counts) = process.shared_counts.get() else { return };
+    let _ = counts.exchange(&process.generation().program, &process.counters);
+    let _ = counts.release();
+}

@@ -1,0 +1,332 @@
+//! Counts that several processes share through a file (configuration manual, "shm-stats-file"): the form of the file, and what
+//! becomes of the counts when they are exchanged. Must never read or write one.
+//!
+//! The file is a header of [`RECORD`] bytes and records of [`RECORD`] bytes each, one an object; numbers are little-endian.
+//!
+//! | Bytes of the header | |
+//! |---|---|
+//! | 0 to 7 | [`MAGIC`] |
+//! | 8 to 11 | [`VERSION`] |
+//! | 12 to 15 | bytes of a record |
+//! | 16 to 19 | counts of a record |
+//!
+//! | Bytes of a record | |
+//! |---|---|
+//! | 0 | 0: the record is free; 1 frontend, 2 listening address, 3 backend, 4 server |
+//! | 1 | bytes of the `guid` |
+//! | 8 to 15 | a bit for each process that counts the object, by its seat |
+//! | 16 to 143 | the `guid`, and zeros |
+//! | from 144 | the counts over all processes, 8 bytes each, in the order of [`NAMES`] |
+
+use super::{Count, ObjectCounters};
+
+/// Bytes of a record, and of the header.
+pub const RECORD: usize = 512;
+/// The file begins with it.
+pub const MAGIC: &[u8; 8] = b"weirstat";
+/// Changes with the meaning of a byte.
+pub const VERSION: u32 = 1;
+/// Processes that share a file at a time.
+pub const SEATS: u32 = 64;
+
+/// Where the counts of a record begin.
+const VALUES_AT: usize = 144;
+const LONGEST_GUID: usize = 127;
+const _: () = assert!(VALUES_AT + VALUES * 8 <= RECORD);
+
+/// Counts of a record.
+pub const VALUES: usize = NAMES.len();
+
+/// What each count of a record is, by the name of its column in the statistics where it has one.
+pub const NAMES: [&str; 36] = [
+    "stot",
+    "conn_tot",
+    "req_tot",
+    "bin",
+    "reqbout",
+    "bout",
+    "resbout",
+    "spliced_in",
+    "spliced_out",
+    "ereq",
+    "dcon",
+    "dses",
+    "dreq",
+    "dresp",
+    "econ",
+    "eresp",
+    "eint",
+    "wrew",
+    "wretr",
+    "wredis",
+    "cli_abrt",
+    "srv_abrt",
+    "intercepted",
+    "lbtot",
+    "connect",
+    "reuse",
+    "ssl_sess",
+    "ssl_reused_sess",
+    "ssl_failed_handshake",
+    "hrsp_other",
+    "hrsp_1xx",
+    "hrsp_2xx",
+    "hrsp_3xx",
+    "hrsp_4xx",
+    "hrsp_5xx",
+    // The second of the last session by the machine's clock, counted from 1: no sum, but the latest.
+    "last_session",
+];
+
+/// Counts that are sums; what follows them is the latest of all.
+const SUMS: usize = VALUES - 1;
+
+/// All counts of an object, in the order of [`NAMES`].
+pub type Values = [u64; VALUES];
+
+/// An object with counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum SharedKind {
+    Frontend = 1,
+    Listener = 2,
+    Backend = 3,
+    Server = 4,
+}
+
+impl SharedKind {
+    fn of(number: u8) -> Option<Self> {
+        [Self::Frontend, Self::Listener, Self::Backend, Self::Server].into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// What has the counts.
+    pub kind: SharedKind,
+    /// Its identifier.
+    pub guid: Box<str>,
+    /// A bit for each process that counts it, by its seat.
+    pub seats: u64,
+    /// The counts over all processes.
+    pub values: Values,
+}
+
+/// What a place of the file has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing.
+    Free,
+    /// A record.
+    Taken(Box<Record>),
+    /// Bytes that no process of this version has written.
+    Damaged,
+}
+
+/// The header of a file.
+pub fn header() -> [u8; RECORD] {
+    let mut bytes = [0; RECORD];
+    bytes[..8].copy_from_slice(MAGIC);
+    for (at, number) in [(8, VERSION), (12, RECORD as u32), (16, VALUES as u32)] {
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
+/// What is wrong with a header; `None`: nothing.
+pub fn header_fault(bytes: &[u8]) -> Option<String> {
+    if bytes.len() < RECORD || bytes[..8] != *MAGIC {
+        return Some("it is no stats file of Weir".to_owned());
+    }
+    let number = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    if number(8) != VERSION {
+        return Some(format!("it has version {}, and this program writes version {VERSION}", number(8)));
+    }
+    let known = number(12) as usize == RECORD && number(16) as usize == VALUES;
+    (!known).then(|| format!("its records have {} bytes and {} counts", number(12), number(16)))
+}
+
+impl Record {
+    /// The bytes of the record.
+    pub fn encode(&self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        let guid = &self.guid.as_bytes()[..self.guid.len().min(LONGEST_GUID)];
+        (bytes[0], bytes[1]) = (self.kind as u8, guid.len() as u8);
+        bytes[8..16].copy_from_slice(&self.seats.to_le_bytes());
+        bytes[16..16 + guid.len()].copy_from_slice(guid);
+        for (place, value) in bytes[VALUES_AT..].chunks_exact_mut(8).zip(self.values) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What the bytes of a place say.
+    pub fn decode(bytes: &[u8]) -> Place {
+        if bytes.len() < RECORD {
+            return Place::Free;
+        }
+        if bytes[0] == 0 {
+            return Place::Free;
+        }
+        let length = usize::from(bytes[1]);
+        let guid = bytes.get(16..16 + length).filter(|_| (1..=LONGEST_GUID).contains(&length));
+        let permitted = |byte: &u8| byte.is_ascii_alphanumeric() || b".:-_".contains(byte);
+        let guid = guid.filter(|guid| guid.iter().all(permitted)).and_then(|guid| std::str::from_utf8(guid).ok());
+        let (Some(kind), Some(guid)) = (SharedKind::of(bytes[0]), guid) else { return Place::Damaged };
+        let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+        let values = std::array::from_fn(|index| number(VALUES_AT + 8 * index));
+        Place::Taken(Box::new(Self { kind, guid: guid.into(), seats: number(8), values }))
+    }
+}
+
+/// The counters of [`NAMES`], in their order.
+fn counts(of: &ObjectCounters) -> [&Count; VALUES] {
+    [
+        &of.sessions,
+        &of.connections,
+        &of.requests,
+        &of.bytes_in,
+        &of.sent,
+        &of.received,
+        &of.bytes_out,
+        &of.spliced_in,
+        &of.spliced_out,
+        &of.request_errors,
+        &of.denied_connections,
+        &of.denied_sessions,
+        &of.denied_requests,
+        &of.denied_responses,
+        &of.connect_errors,
+        &of.response_errors,
+        &of.internal_errors,
+        &of.failed_rewrites,
+        &of.retries,
+        &of.redispatches,
+        &of.client_aborts,
+        &of.server_aborts,
+        &of.intercepted,
+        &of.balanced,
+        &of.connects,
+        &of.reuses,
+        &of.tls_sessions,
+        &of.tls_resumed,
+        &of.tls_failed,
+        &of.answers[0],
+        &of.answers[1],
+        &of.answers[2],
+        &of.answers[3],
+        &of.answers[4],
+        &of.answers[5],
+        &of.last_session,
+    ]
+}
+
+/// What the workers of this process have counted of one object.
+pub fn counted<'a>(workers: impl Iterator<Item = &'a ObjectCounters>) -> Values {
+    workers.map(counts).fold([0; VALUES], |mut sum, counts| {
+        for (index, (sum, count)) in sum.iter_mut().zip(counts).enumerate() {
+            *sum = if index < SUMS { sum.wrapping_add(count.get()) } else { (*sum).max(count.get()) };
+        }
+        sum
+    })
+}
+
+/// Exchanges the counts of an object with its record: adds what this process has counted since it did last, and returns
+/// what others have counted. `given`: what this process has given to the record so far.
+pub fn exchange(record: &mut Values, given: &mut Values, own: Values) -> Values {
+    let mut others = [0; VALUES];
+    for index in 0..VALUES {
+        if index < SUMS {
+            record[index] = record[index].wrapping_add(own[index].wrapping_sub(given[index]));
+            given[index] = own[index];
+            others[index] = record[index].wrapping_sub(own[index]);
+        } else {
+            record[index] = record[index].max(own[index]);
+            others[index] = record[index];
+        }
+    }
+    others
+}
+
+/// Has the cells that stand for other processes say what these have counted. By one thread at a time.
+pub fn show(cells: &ObjectCounters, others: &Values) {
+    for (count, value) in counts(cells).into_iter().zip(others) {
+        count.set(*value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: SharedKind, guid: &str) -> Record {
+        Record { kind, guid: guid.into(), seats: 5, values: std::array::from_fn(|index| index as u64 * 1_000_000_007) }
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        for (kind, guid) in [(SharedKind::Frontend, "a"), (SharedKind::Server, &*"x".repeat(LONGEST_GUID))] {
+            let record = record(kind, guid);
+            assert_eq!(Record::decode(&record.encode()), Place::Taken(Box::new(record)));
+        }
+        assert_eq!(Record::decode(&[0; RECORD]), Place::Free);
+        assert_eq!(Record::decode(&[]), Place::Free);
+        let good = record(SharedKind::Backend, "be1").encode();
+        for (at, byte) in [(0, 5), (0, 255), (1, 0), (1, 128), (16, b' '), (17, 0xff), (18, 0)] {
+            let mut bytes = good;
+            bytes[at] = byte;
+            assert_eq!(Record::decode(&bytes), Place::Damaged, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn headers_of_others_are_refused() {
+        assert_eq!(header_fault(&header()), None);
+        type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
+        let rows: [(Change<'_>, &str); 5] = [
+            (&|bytes| bytes.clear(), "no stats file of Weir"),
+            (&|bytes| bytes.truncate(100), "no stats file of Weir"),
+            (&|bytes| bytes[0] = b'W', "no stats file of Weir"),
+            (&|bytes| bytes[8] = 9, "version 9"),
+            (&|bytes| bytes[16] = 35, "35 counts"),
+        ];
+        for (change, expected) in rows {
+            let mut bytes = header().to_vec();
+            change(&mut bytes);
+            let fault = header_fault(&bytes).expect("a fault");
+            assert!(fault.contains(expected), "{fault}");
+        }
+    }
+
+    #[test]
+    fn two_processes_count_together() {
+        let (one, two) = (ObjectCounters::default(), ObjectCounters::default());
+        let (mut record, mut given_one, mut given_two) = ([0; VALUES], [0; VALUES], [0; VALUES]);
+        let own = |of: &ObjectCounters| counted(std::iter::once(of));
+        one.sessions.add(5);
+        one.last_session.set(70);
+        assert_eq!(exchange(&mut record, &mut given_one, own(&one))[0], 0);
+        two.sessions.add(2);
+        two.last_session.set(60);
+        let others = exchange(&mut record, &mut given_two, own(&two));
+        assert_eq!((others[0], others[SUMS], record[0]), (5, 70, 7));
+        one.sessions.add(1);
+        assert_eq!(exchange(&mut record, &mut given_one, own(&one))[0], 2);
+        // The second one clears all: what both have counted until then is forgotten, in both.
+        (record, given_two) = ([0; VALUES], [0; VALUES]);
+        two.sessions.set(0);
+        one.sessions.add(3);
+        let others = exchange(&mut record, &mut given_one, own(&one))[0];
+        assert_eq!((others.wrapping_add(one.sessions.get()), record[0]), (3, 3));
+        assert_eq!(exchange(&mut record, &mut given_two, own(&two))[0], 3);
+    }
+
+    #[test]
+    fn every_count_has_a_name_and_a_cell_of_its_own() {
+        let cells = ObjectCounters::default();
+        let values: Values = std::array::from_fn(|index| index as u64 + 1);
+        show(&cells, &values);
+        assert_eq!(counted(std::iter::once(&cells)), values);
+    }
+}

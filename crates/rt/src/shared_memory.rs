@@ -1,0 +1,45 @@
+//! Shared memory by name, as shm_open(3) has it on Linux: a file of its own file system in memory. Must never read or write it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Where it is.
+const FOLDER: &str = "/dev/shm";
+
+/// Opens shared memory, and makes it, for its owner alone, where there is none of that name. No link is followed, and nothing but
+/// a file is opened.
+///
+/// # Errors
+/// The system's; `InvalidInput`: the name has a slash in it, or something else has it.
+pub fn open_shared_memory(name: &str) -> io::Result<File> {
+    let name = name.trim_start_matches('/');
+    if name.is_empty() || name.contains('/') || name == "." || name == ".." {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    let file = options.open(Path::new(FOLDER).join(name))?;
+    if !file.metadata()?.is_file() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for name in ["", "/", "..", "a/b", "/a/b", "../x"] {
+            assert_eq!(
+                open_shared_memory(name).map_err(|error| error.kind()).err(),
+                Some(ErrorKind::InvalidInput),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The shared memory that keeps counts (`shm-stats-file`), opened while the process has its rights. Must never read it: the engine
+//! does.
+
+use engine::shared_counts::SharedCounts;
+use policy::program::Program;
+
+use crate::files::reason;
+use crate::messages::{Messages, Refused};
+
+/// Opens the memory that the configuration names, and makes it where there is none.
+///
+/// # Errors
+/// It cannot be used; why has been said.
+pub fn open(program: &Program, messages: &mut Messages) -> Result<Option<SharedCounts>, Refused> {
+    let Some(shared) = &program.global.shared_counters else { return Ok(None) };
+    let name = &*shared.name;
+    let opened = rt::open_shared_memory(name)
+        .map_err(|error| format!("cannot open shm stats file '{name}': {}", reason(&error)))
+        .and_then(|file| SharedCounts::open(file, name, program));
+    opened.map(Some).map_err(|why| {
+        messages.alert(&format!("config: {why}"));
+        Refused
+    })
+}

@@ -1,0 +1,263 @@
+//! `shm-stats-file`: counters are several processes' and go on over reloads; a `stats-file` and a reload in place. Must never
+//! depend on when counters are exchanged.
+
+use crate::counts::statistics;
+use crate::reload::{Service, named};
+use crate::support::{
+    DEFAULTS, Finished, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until, weir,
+};
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Shared memory that goes with the test.
+struct Shm(String);
+
+impl Shm {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self(format!("weir-test-shm-{}-{number}", std::process::id()))
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new("/dev/shm").join(&self.0)
+    }
+}
+
+impl Drop for Shm {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.path());
+    }
+}
+
+/// A process with a socket of its own, and a client's port.
+struct One {
+    running: Running,
+    socket: PathBuf,
+    port: u16,
+}
+
+fn text(shm: &Shm, socket: &Path, port: u16, global: &str) -> String {
+    format!(
+        "global\n    stats socket {} level admin\n    shm-stats-file /{}\n    {global}\n{DEFAULTS}frontend web\n    guid web\n    \
+         option socket-stats\n    bind 127.0.0.1:{port} guid-prefix addr name main\n    default_backend app\nbackend app\n    guid app\n    \
+         server s1 127.0.0.1:1 guid s1\n    server s2 127.0.0.1:1\n    http-request return status 204\n",
+        socket.display(),
+        shm.0
+    )
+}
+
+impl One {
+    fn start(folder: &Folder, shm: &Shm, name: &str, more: &[&str]) -> Self {
+        let (socket, port) = (folder.path(name), free_port());
+        let file = folder.write(&format!("{name}.cfg"), &text(shm, &socket, port, ""));
+        let mut arguments = vec!["-db", "-f", &file];
+        arguments.extend(more);
+        let running = Running::weir(&arguments);
+        drop(connect_unix(&socket));
+        Self { running, socket, port }
+    }
+
+    fn ask(&self, command: &str) -> String {
+        let mut stream = connect_unix(&self.socket);
+        writeln!(stream, "{command}").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    fn serve(&self, requests: usize) {
+        let mut stream = connect(self.port);
+        for _ in 0..requests {
+            assert_eq!(exchange(&mut stream, &get("/")).0, 204);
+        }
+    }
+
+    fn column(&self, proxy: &str, name: &str, column: &str) -> u64 {
+        statistics(&self.ask("show stat"), proxy, name).get(column).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Requests of the frontend, sessions of its address, requests of the backend.
+    fn counts(&self) -> [u64; 3] {
+        [
+            self.column("web", "FRONTEND", "req_tot"),
+            self.column("web", "main", "stot"),
+            self.column("app", "BACKEND", "stot"),
+        ]
+    }
+
+    fn waits_for(&self, counts: [u64; 3]) {
+        wait_until(&format!("{counts:?}"), || self.counts() == counts);
+    }
+
+    fn end(self, signal: Signal) -> Finished {
+        self.running.send(signal);
+        self.running.finish()
+    }
+}
+
+#[test]
+fn counts_go_on_in_the_process_that_takes_over_and_end_with_the_last() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let one = One::start(&folder, &shm, "one", &[]);
+    one.serve(3);
+    assert_eq!(one.counts(), [3, 1, 3]);
+    // The second one starts while the first one serves, sees what that has counted, and has it leave.
+    let pid = one.running.id().to_string();
+    let two = One::start(&folder, &shm, "two", &["-sf", &pid]);
+    assert_eq!(one.running.finish().code(), Some(0));
+    two.waits_for([3, 1, 3]);
+    two.serve(2);
+    assert_eq!(two.counts(), [5, 2, 5]);
+    assert!(two.ask("dump stats-file").contains("\nweb,2,"), "{}", two.ask("dump stats-file"));
+    // It was the last: what it has counted is forgotten.
+    assert_eq!(two.end(Signal::TERM).code(), Some(128 + 15));
+    let three = One::start(&folder, &shm, "three", &[]);
+    assert_eq!(three.counts(), [0, 0, 0]);
+    assert_eq!(three.end(Signal::USR1).code(), Some(0));
+}
+
+#[test]
+fn two_processes_count_together_and_a_crash_forgets_nothing() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let (one, two) = (One::start(&folder, &shm, "one", &[]), One::start(&folder, &shm, "two", &[]));
+    one.serve(3);
+    two.serve(4);
+    one.waits_for([7, 2, 7]);
+    two.waits_for([7, 2, 7]);
+    // Counters that are others' as well are not cleared by mistake, and where they are, they are for all.
+    let refusal = "Server counters are stored in a shared-memory stats file; clearing them breaks monotonicity for monitoring \
+                   tools and affects all attached processes. Append 'force' to clear anyway.\n\n";
+    assert_eq!(one.ask("clear counters server app/s1"), refusal);
+    assert_eq!(one.ask("clear counters server app/s1 force"), "Server counters cleared.\n\n");
+    assert_eq!(one.ask("clear counters server app/s2"), "Server counters cleared.\n\n");
+    assert_eq!(one.ask("clear counters"), "\n");
+    assert_eq!(one.counts(), [7, 2, 7]);
+    assert_eq!(one.ask("clear counters all"), "\n");
+    assert_eq!(one.counts(), [0, 0, 0]);
+    two.waits_for([0, 0, 0]);
+    two.serve(2);
+    one.serve(1);
+    one.waits_for([3, 2, 3]);
+    two.waits_for([3, 2, 3]);
+    assert_eq!(two.end(Signal::KILL).code(), None);
+    drop(one);
+    let three = One::start(&folder, &shm, "three", &[]);
+    assert_eq!(three.counts(), [3, 2, 3]);
+    // What a file has is for objects that do not go on with shared counts.
+    let dump = three.ask("dump stats-file").replace("\nweb,2,", "\nweb,1000,");
+    folder.write("counts", &dump);
+    let (socket, port) = (folder.path("four"), free_port());
+    let global = format!("stats-file {}/counts", folder.text());
+    let file = folder.write("four.cfg", &text(&shm, &socket, port, &global));
+    let four = One { running: Running::weir(&["-db", "-f", &file]), socket, port };
+    assert_eq!(four.column("web", "FRONTEND", "stot"), 2);
+}
+
+#[test]
+fn memory_that_cannot_be_used_is_refused() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let name = format!("/{}", shm.0);
+    let port = free_port();
+    let start = |global: &str, expected: &str| {
+        let file = folder.write("weir.cfg", &text(&shm, &folder.path("api"), port, global));
+        let found = weir(["-db", "-f", &file]);
+        assert_eq!(found.code(), Some(1), "{}", found.stderr);
+        assert!(found.stderr.contains(&expected.replace("NAME", &name)), "{}", found.stderr);
+    };
+    start(
+        "shm-stats-file-max-objects 2",
+        "Cannot add additional object to 'NAME' file, maximum number already reached (2). Adjust \"shm-stats-file-max-objects\" \
+         directive if needed.",
+    );
+    let file = std::fs::File::options().write(true).open(shm.path()).expect("made");
+    file.write_all_at(&[7], 8).expect("written");
+    start(
+        "",
+        "config: cannot use shm stats file 'NAME': it has version 7, and this program writes version 1; remove it to begin anew",
+    );
+    std::fs::write(shm.path(), "hello").expect("written");
+    start("", "config: cannot use shm stats file 'NAME': it is no stats file of Weir; remove it to begin anew");
+    std::fs::remove_file(shm.path()).expect("there");
+    std::fs::create_dir(shm.path()).expect("made");
+    start("", "config: cannot open shm stats file 'NAME': ");
+    std::fs::remove_dir(shm.path()).expect("there");
+    // A check of a configuration leaves it alone.
+    let file = folder.write("weir.cfg", &text(&shm, &folder.path("api"), port, ""));
+    assert_eq!(weir(["-c", "-f", &file]).code(), Some(0));
+    assert!(!shm.path().exists());
+}
+
+/// What a column of `show stat` has of a frontend.
+fn shown(service: &Service, proxy: &str, column: &str) -> u64 {
+    let answer = service.ask("api", "show stat");
+    statistics(&answer, proxy, "FRONTEND").get(column).and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn shared_counts_go_on_over_reloads_of_a_master() {
+    let shm = Shm::new();
+    let global = format!("    shm-stats-file {}\n", shm.0);
+    let guid = named("one").replace("frontend web\n", "frontend web\n    guid web\n");
+    let service = Service::start_with(&global, &guid, Folder::new());
+    exchange(&mut connect(service.port), &get("/"));
+    assert_eq!(shown(&service, "web", "req_tot"), 1);
+    // In place: the process is the same, and an object that comes is counted with the others.
+    let worker = service.worker();
+    let more = format!("{guid}frontend more\n    guid more\n    bind 127.0.0.1:{}\n", free_port());
+    service.write(&global, &more);
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_eq!(service.worker(), worker);
+    exchange(&mut connect(service.port), &get("/"));
+    assert_eq!((shown(&service, "web", "req_tot"), shown(&service, "more", "req_tot")), (2, 0));
+    wait_until("the new object is in the file", || {
+        let bytes = std::fs::read(shm.path()).expect("there");
+        bytes.chunks(512).skip(1).filter(|record| record[0] == 1).any(|record| record[16..21] == *b"more\0")
+    });
+    // A new worker.
+    service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_ne!(service.worker(), worker);
+    wait_until("the counts of the worker before", || shown(&service, "web", "req_tot") == 2);
+    // Another name needs a new worker, too: its counts begin there.
+    let worker = service.worker();
+    let other = Shm::new();
+    service.write(&format!("    shm-stats-file {}\n    tune.bufsize 20000\n", other.0), &more);
+    let answer = service.reload();
+    assert!(answer.contains("shared counters of the process"), "{answer}");
+    assert_ne!(service.worker(), worker);
+    assert_eq!(shown(&service, "web", "req_tot"), 0);
+}
+
+#[test]
+fn a_stats_file_is_read_by_new_workers_alone() {
+    let folder = Folder::new();
+    let counts = |number: u32| format!("#fe guid,stot,req_tot,\nweb,{number},{number},\nmore,{number},{number},\n");
+    folder.write("counts", &counts(40));
+    let global = format!("    stats-file {}/counts\n", folder.text());
+    let guid = named("one").replace("frontend web\n", "frontend web\n    guid web\n");
+    let service = Service::start_with(&global, &guid, folder);
+    exchange(&mut connect(service.port), &get("/"));
+    assert_eq!((shown(&service, "web", "stot"), shown(&service, "web", "req_tot")), (41, 41));
+    // In place: counts go on, and what comes is counted from 0, whatever the file says by now.
+    let worker = service.worker();
+    service.folder.write("counts", &counts(500));
+    let more = format!("{guid}frontend more\n    guid more\n    bind 127.0.0.1:{}\n", free_port());
+    service.write(&global, &more);
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_eq!(service.worker(), worker);
+    exchange(&mut connect(service.port), &get("/"));
+    assert_eq!((shown(&service, "web", "stot"), shown(&service, "more", "stot")), (42, 0));
+    // The file is another one: that alone needs no new worker either.
+    service.write(&global.replace("/counts", "/others"), &more);
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_eq!((service.worker(), shown(&service, "web", "stot")), (worker, 42));
+    // A new worker begins with the file.
+    service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
+    assert!(service.reload().starts_with("Success=1\n"));
+    assert_ne!(service.worker(), worker);
+    assert_eq!((shown(&service, "web", "stot"), shown(&service, "more", "stot")), (500, 500));
+}
