@@ -54,11 +54,17 @@ pub(super) fn memory(algorithm: CompressionAlgorithm, limits: &GlobalCompression
     }
 }
 
+/// The library's level for one of zlib's. Its own level 1 makes pages a quarter larger than zlib's does, its level 2 makes them
+/// smaller, in less time than zlib takes.
+fn deflate_level(level: u32) -> Level {
+    Level::new(if level == 1 { 2 } else { level })
+}
+
 impl Encoder {
     /// For an algorithm. `None`: it changes nothing, or there is no memory.
     pub(super) fn new(algorithm: CompressionAlgorithm, limits: &GlobalCompression) -> Option<Self> {
         let GlobalCompression { level, window, .. } = *limits;
-        let start = Level::new(level);
+        let start = deflate_level(level);
         Some(match algorithm {
             CompressionAlgorithm::Identity => return None,
             CompressionAlgorithm::Gzip => Self::Deflate(Compress::new_gzip(start, window)),
@@ -84,7 +90,7 @@ impl Encoder {
     /// Changes the level, where that is possible between two pieces. Zero passes bytes on as they are.
     pub(super) fn set_level(&mut self, level: u32) -> bool {
         match self {
-            Self::Deflate(deflate) => deflate.set_level(Level::new(level)).is_ok(),
+            Self::Deflate(deflate) => deflate.set_level(deflate_level(level)).is_ok(),
             Self::Brotli(_) | Self::Zstd(_) => false,
         }
     }
