@@ -9,20 +9,27 @@ use rt::Signal;
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Options, Simulation};
 use testkit::{Peer, Stopwatch, both, sleep};
-use weir_tools::origin::serve::Service;
+use weir_tools::origin::offload::Protocol;
+use weir_tools::origin::serve::{Listening, Service};
+use wire::{fcgi, spop};
 
 const AT: &str = "10.0.0.1:80";
 const SEEDS: u64 = 20;
 
 /// Runs a script beside an origin under many seeds.
 fn with_origin<F: Future<Output = ()> + 'static>(workers: usize, most: usize, script: impl Fn() -> F) {
+    with(Protocol::Http, (workers, most), script);
+}
+
+/// The same with what is spoken at its address.
+fn with<F: Future<Output = ()> + 'static>(protocol: Protocol, (workers, most): (usize, usize), script: impl Fn() -> F) {
     for seed in 0..SEEDS {
         let simulation = Simulation::new(Options { seed, workers, ..Options::default() });
         let main = simulation.enter(|| {
             let address = Address::Inet(AT.parse().unwrap());
             let socket = ListeningSocket::bind(&address, &BindOptions::default()).unwrap();
-            Service { sockets: vec![socket.into()], datagrams: Vec::new(), workers, most, starter: None, at_end: || {} }
-                .into_main()
+            let sockets = vec![Listening { protocol, ..socket.into() }];
+            Service { sockets, datagrams: Vec::new(), workers, most, starter: None, at_end: || {} }.into_main()
         });
         simulation.run(main, script());
     }
@@ -229,4 +236,85 @@ fn a_soft_stop_answers_whoever_asked_and_lets_the_others_go() {
         both(busy, others).await;
         watch.took(2990);
     });
+}
+
+#[test]
+fn a_fastcgi_application_answers_as_the_query_asks_however_its_records_come() {
+    with(Protocol::Fcgi, (1, 100), || async {
+        let mut peer = Peer::connect(AT).await;
+        for (query, has_body, head) in [
+            ("s=100000", false, "Content-Type: text/plain\r\nContent-Length: 100000\r\n\r\n"),
+            ("s=7&r=404", true, "Status: 404\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\n"),
+            ("s=0", true, "Content-Type: text/plain\r\nContent-Length: 0\r\n\r\n"),
+        ] {
+            let mut out = base::Buffer::with_capacity(4096);
+            let parameters: [(&[u8], &[u8]); 2] = [(b"REQUEST_METHOD", b"GET"), (b"QUERY_STRING", query.as_bytes())];
+            fcgi::encode_request(true, has_body, parameters, &mut out).unwrap();
+            if has_body {
+                assert!(out.push(&fcgi::body_record(fcgi::REQUEST, 5)) && out.push(b"hello"));
+                assert!(out.push(&fcgi::end_of_body(fcgi::REQUEST)));
+            }
+            for piece in out.data().chunks(11) {
+                peer.send(piece.to_vec()).await;
+            }
+            let (mut decoder, mut answer, mut ended) = (fcgi::Decoder::default(), Vec::new(), None);
+            while ended.is_none() {
+                let bytes = peer.receive(8).await;
+                let length = usize::from(u16::from_be_bytes([bytes[4], bytes[5]]));
+                let record = [bytes, peer.receive(length).await].concat();
+                let mut rest = &record[..];
+                while !rest.is_empty() {
+                    let (used, piece) = decoder.next(rest, usize::MAX).unwrap();
+                    match piece {
+                        Some(fcgi::Piece::Output(data)) => answer.extend_from_slice(data),
+                        Some(fcgi::Piece::Ended(status)) => ended = Some(status),
+                        _ => {}
+                    }
+                    rest = &rest[used..];
+                }
+            }
+            assert_eq!(ended, Some(fcgi::ProtocolStatus::Complete));
+            assert!(answer.starts_with(head.as_bytes()), "{}", String::from_utf8_lossy(&answer[..60]));
+            let length: usize = head.split("Length: ").nth(1).unwrap().trim().parse().unwrap();
+            assert_eq!(answer.len(), head.len() + length);
+        }
+    });
+}
+
+#[test]
+fn an_agent_of_spop_greets_and_sets_its_variable() {
+    with(Protocol::Spop, (1, 100), || async {
+        let mut peer = Peer::connect(AT).await;
+        let hello = spop::Hello { max_frame_size: 16_380, pipelining: true, healthcheck: false, engine_id: None };
+        peer.send(hello.encode()).await;
+        let frame = receive_frame(&mut peer).await;
+        let (greeting, _) = spop::next_frame(&frame, 16_380).unwrap().unwrap();
+        assert_eq!(greeting.kind, spop::kind::AGENT_HELLO);
+        assert!(spop::agent_hello(greeting.payload, 16_380).unwrap().pipelining);
+        let mut notify = spop::Notify::default();
+        notify.message(b"m");
+        let mut out = Vec::new();
+        for (stream, id) in [(5, 1), (300_000, 2)] {
+            assert!(notify.encode((stream, id), 16_380, &mut out));
+        }
+        for piece in out.chunks(7) {
+            peer.send(piece.to_vec()).await;
+        }
+        for (stream, id) in [(5, 1), (300_000, 2)] {
+            let frame = receive_frame(&mut peer).await;
+            let (ack, _) = spop::next_frame(&frame, 16_380).unwrap().unwrap();
+            assert_eq!((ack.kind, ack.stream, ack.id), (spop::kind::ACK, stream, id));
+            let actions: Vec<_> = spop::Actions::new(ack.payload).collect();
+            let score = spop::Action::Set(spop::Scope::Transaction, b"score", spop::Data::Int32(20));
+            assert_eq!(actions, [Ok(score)]);
+        }
+        peer.send("nonsense, which is no frame").await;
+        assert!(peer.receive_rest().await.is_empty(), "it closes");
+    });
+}
+
+async fn receive_frame(peer: &mut Peer) -> Vec<u8> {
+    let length = peer.receive(4).await;
+    let rest = peer.receive(u32::from_be_bytes(length[..].try_into().unwrap()) as usize).await;
+    [length, rest].concat()
 }

@@ -30,9 +30,10 @@ struct Server {
 impl Server {
     fn start(kind: Kind) -> Self {
         let any = Address::Inet("127.0.0.1:0".parse().unwrap());
-        let listen = || Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
+        let listen = || ListeningSocket::bind(&any, &BindOptions::default()).unwrap();
         let address = |socket: &ListeningSocket| socket.local_address().inet().unwrap();
-        let sockets = [None, Some(offer(Origin::Made(kind)).unwrap())].map(|tls| Listening { socket: listen(), tls });
+        let sockets =
+            [None, Some(offer(Origin::Made(kind)).unwrap())].map(|tls| Listening { tls, ..Listening::from(listen()) });
         let [clear, secure] = [&sockets[0], &sockets[1]].map(|listening| address(&listening.socket));
         let service = Service {
             sockets: sockets.into(),

@@ -16,6 +16,10 @@ pub struct Settings {
     pub listen: Vec<Address>,
     /// Where to listen by TLS.
     pub secure: Vec<Address>,
+    /// Where to listen as a FastCGI application.
+    pub fcgi: Vec<Address>,
+    /// Where to listen as an agent of SPOP.
+    pub spop: Vec<Address>,
     /// The file of the certificate, and of its key where that is another one; without it, one is made.
     pub certificate: Option<PathBuf>,
     /// The file of the key.
@@ -55,6 +59,10 @@ Usage: weir origin -L [ADDRESS:]PORT[:TLSPORT] [-L ...] [options]
                      processes may share a port
   --tls [ADDRESS:]PORT
                      listen there by TLS alone
+  --fcgi [ADDRESS:]PORT
+                     listen there as a FastCGI application
+  --spop [ADDRESS:]PORT
+                     listen there as an agent of SPOP, which sets txn.<prefix>.score
   --cert FILE        show that certificate (PEM, with its chain and its key)
   --key FILE         its key, where that is in another file
   -c CURVE           make a certificate with a key over P-256 (the default) or P-384
@@ -108,13 +116,9 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
                 settings.listen.push(clear);
                 settings.secure.extend(secure);
             }
-            "--tls" => {
-                let text = value()?;
-                match address(name, text)? {
-                    (address, None) => settings.secure.push(address),
-                    _ => return Err(misused(format!("{name} '{text}' is no [ADDRESS:]PORT"))),
-                }
-            }
+            "--tls" => settings.secure.push(one_address(name, value()?)?),
+            "--fcgi" => settings.fcgi.push(one_address(name, value()?)?),
+            "--spop" => settings.spop.push(one_address(name, value()?)?),
             "--cert" => settings.certificate = Some(value()?.into()),
             "--key" => settings.key = Some(value()?.into()),
             "-c" => settings.kind = curve(value()?)?,
@@ -128,7 +132,7 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
             return Err(misused(format!("{name} takes no value")));
         }
     }
-    if settings.listen.is_empty() && settings.secure.is_empty() {
+    if [&settings.listen, &settings.secure, &settings.fcgi, &settings.spop].iter().all(|all| all.is_empty()) {
         return Err(misused("nowhere to listen: -L [ADDRESS:]PORT is missing".to_owned()));
     }
     if settings.key.is_some() && settings.certificate.is_none() {
@@ -171,6 +175,14 @@ fn bits(text: &str) -> Result<Kind, Outcome> {
         "3072" => Ok(Kind::Rsa(3072)),
         "4096" => Ok(Kind::Rsa(4096)),
         _ => Err(misused(format!("-b '{text}' is none of 2048, 3072 and 4096"))),
+    }
+}
+
+/// An address without another port for TLS.
+fn one_address(name: &str, text: &str) -> Result<Address, Outcome> {
+    match address(name, text)? {
+        (address, None) => Ok(address),
+        _ => Err(misused(format!("{name} '{text}' is no [ADDRESS:]PORT"))),
     }
 }
 
@@ -234,6 +246,8 @@ mod tests {
         let expected = Settings {
             listen: vec![at("0.0.0.0:80"), at("[::1]:81"), at("127.0.0.1:82")],
             secure: vec![at("127.0.0.1:443"), at("0.0.0.0:444")],
+            fcgi: vec![at("0.0.0.0:9000")],
+            spop: vec![at("127.0.0.1:9001")],
             certificate: Some("/c".into()),
             key: Some("/k".into()),
             kind: Kind::Rsa(2048),
@@ -244,7 +258,7 @@ mod tests {
             datagrams: true,
         };
         let line = "-L 80 -D --datagrams -p /run/o --threads=3 -L [::1]:81 -n 100 -L 127.0.0.1:82:443 --tls 444 --cert /c \
-                    --key /k -b 2048";
+                    --key /k -b 2048 --fcgi 9000 --spop=127.0.0.1:9001";
         assert_eq!(read(line), Ok(Command::Serve(expected)));
         assert_eq!(read("-L 80 --help nonsense"), Ok(Command::Help));
     }
@@ -262,6 +276,7 @@ mod tests {
             ("-L ::1:80", "-L '::1:80' is no [ADDRESS:]PORT"),
             ("-L 80:81:x", "-L '80:81:x' is no [ADDRESS:]PORT"),
             ("-L 80 --tls :81:82", "--tls ':81:82' is no [ADDRESS:]PORT"),
+            ("--fcgi 81:82", "--fcgi '81:82' is no [ADDRESS:]PORT"),
             ("-L 80 --key k", "--key needs --cert"),
             ("-L 80 -c P-521", "-c 'P-521' is neither P-256 nor P-384"),
             ("-L 80 -b 1024", "-b '1024' is none of 2048, 3072 and 4096"),

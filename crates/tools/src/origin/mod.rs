@@ -1,7 +1,7 @@
 //! The test origin: answers every request with what its query asks for. Must never look at anything but the request.
 //!
 //! `weir origin -L 8080`, then `curl 'http://127.0.0.1:8080/?s=20k&t=100'`. The parameters are those of haterm and
-//! httpterm; `docs/origin.md` tells them and where the three differ.
+//! httpterm; `docs/origin.md` tells them and where the three differ. It is a FastCGI application and an agent of SPOP as well.
 
 mod answer;
 mod arguments;
@@ -9,6 +9,7 @@ mod body;
 mod capacity;
 pub mod certificate;
 mod connection;
+pub mod offload;
 mod pattern;
 pub mod request;
 pub mod serve;

@@ -16,7 +16,8 @@ use rt::{Class, Signal};
 use super::arguments::Settings;
 use super::capacity::CapacitySlot;
 use super::certificate::{self, Origin};
-use super::worker::{Shared, Worker};
+use super::offload::Protocol;
+use super::worker::{Offer, Shared, Worker};
 use crate::Outcome;
 
 /// Connections that may wait to be accepted; the kernel's own limit applies as well.
@@ -49,8 +50,13 @@ pub fn run(settings: &Settings) -> Outcome {
     if let Err(error) = rt::signal::handle_signals(&SIGNALS) {
         return Outcome::Failed(format!("cannot handle signals: {error}"));
     }
-    for Listening { socket, tls } in &sockets {
-        let scheme = if tls.is_some() { "https" } else { "http" };
+    for Listening { socket, tls, protocol } in &sockets {
+        let scheme = match protocol {
+            Protocol::Http if tls.is_some() => "https",
+            Protocol::Http => "http",
+            Protocol::Fcgi => "fcgi",
+            Protocol::Spop => "spop",
+        };
         // The address may not have been chosen by the user.
         let _ = writeln!(io::stdout().lock(), "Listening on {scheme}://{}/", socket.local_address());
     }
@@ -77,13 +83,15 @@ fn open(settings: &Settings) -> Result<Vec<Listening>, String> {
         };
         offer = Some(certificate::offer(from)?);
     }
-    let clear = settings.listen.iter().map(|address| (address, None));
-    let secure = settings.secure.iter().map(|address| (address, offer.clone()));
-    let open = |(address, tls): (&Address, _)| match listen(address) {
-        Ok(socket) => Ok(Listening { socket, tls }),
+    let clear = settings.listen.iter().map(|address| (address, None, Protocol::Http));
+    let secure = settings.secure.iter().map(|address| (address, offer.clone(), Protocol::Http));
+    let fcgi = settings.fcgi.iter().map(|address| (address, None, Protocol::Fcgi));
+    let spop = settings.spop.iter().map(|address| (address, None, Protocol::Spop));
+    let open = |(address, tls, protocol): (&Address, _, _)| match listen(address) {
+        Ok(socket) => Ok(Listening { socket, tls, protocol }),
         Err(error) => Err(format!("cannot listen on {address}: {error}")),
     };
-    clear.chain(secure).map(open).collect()
+    clear.chain(secure).chain(fcgi).chain(spop).map(open).collect()
 }
 
 fn listen(address: &Address) -> io::Result<Arc<ListeningSocket>> {
@@ -108,7 +116,9 @@ fn processors() -> u16 {
 
 /// How many connections there may be: as many as asked for, and as there are descriptors for.
 fn connections(settings: &Settings, workers: usize) -> usize {
-    let others = OTHER_DESCRIPTORS + 4 * workers as u64 + (settings.listen.len() + settings.secure.len()) as u64;
+    let Settings { listen, secure, fcgi, spop, .. } = settings;
+    let listeners = listen.len() + secure.len() + fcgi.len() + spop.len();
+    let others = OTHER_DESCRIPTORS + 4 * workers as u64 + listeners as u64;
     let (_, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
     let wanted = settings.most.unwrap_or(u64::MAX);
     let limit = rt::process::raise_descriptor_limit(wanted.saturating_add(others).min(hard));
@@ -131,12 +141,14 @@ pub struct Listening {
     pub socket: Arc<ListeningSocket>,
     /// What it offers by TLS; `None`: bytes go in clear.
     pub tls: Option<Arc<tls::Server>>,
+    /// What is spoken there.
+    pub protocol: Protocol,
 }
 
 impl From<ListeningSocket> for Listening {
     /// An address in clear.
     fn from(socket: ListeningSocket) -> Self {
-        Self { socket: Arc::new(socket), tls: None }
+        Self { socket: Arc::new(socket), tls: None, protocol: Protocol::Http }
     }
 }
 
@@ -223,25 +235,25 @@ async fn wait_for_signals(worker: &Rc<Worker>, at_end: fn()) {
 
 /// Accepts from every socket on the current worker.
 fn accept(worker: &Rc<Worker>, sockets: Vec<Listening>) {
-    for Listening { socket, tls } in sockets {
+    for Listening { socket, tls, protocol } in sockets {
         let Some(accepting) = worker.shared.accepting.take() else { return };
         let worker = Rc::clone(worker);
         rt::spawn(Class::Normal, 0, async move {
             let _accepting = accepting;
             let _watch = worker.watch_stop().await;
             if let Ok(mut listener) = Listener::new(socket) {
-                accept_until_stop(&worker, &mut listener, tls.as_ref()).await;
+                accept_until_stop(&worker, &mut listener, &Offer { tls, protocol }).await;
             }
         });
     }
 }
 
-async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, tls: Option<&Arc<tls::Server>>) {
+async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, offer: &Offer) {
     while acceptable(worker, listener).await {
         for _ in 0..BATCH {
             let Some(place) = place(worker, listener).await else { return };
             match listener.try_accept() {
-                Ok(Some((socket, _))) => worker.dispatch(socket, tls.cloned(), place),
+                Ok(Some((socket, _))) => worker.dispatch(socket, offer.clone(), place),
                 Ok(None) => break,
                 Err(_) => {
                     // Established connections go on, the others wait in the backlog.
@@ -256,7 +268,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, tls: Op
         }
         rt::yield_now().await;
     }
-    take_leftovers(worker, listener, tls);
+    take_leftovers(worker, listener, offer);
 }
 
 /// Ready with true when a connection waits, with false when the process is to stop.
@@ -288,7 +300,7 @@ async fn place(worker: &Worker, listener: &mut Listener) -> Option<CapacitySlot>
 }
 
 /// Serves clients that have connected by the time of the stop: closing the socket would reset them.
-fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener, tls: Option<&Arc<tls::Server>>) {
+fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener, offer: &Offer) {
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();
     if listener.resume().is_err() {
@@ -297,7 +309,7 @@ fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener, tls: Option<&Arc
     for _ in 0..BACKLOG {
         let Some(place) = worker.shared.capacity.take() else { return };
         match listener.try_accept() {
-            Ok(Some((socket, _))) => worker.dispatch(socket, tls.cloned(), place),
+            Ok(Some((socket, _))) => worker.dispatch(socket, offer.clone(), place),
             Ok(None) | Err(_) => return,
         }
     }

@@ -16,6 +16,7 @@ use wire::http::{Fields, Head};
 
 use super::capacity::{Capacity, CapacitySlot};
 use super::connection;
+use super::offload::{self, Protocol};
 use super::pattern::Patterns;
 
 /// What all workers share.
@@ -36,6 +37,15 @@ impl Shared {
         let (capacity, accepting) = (Capacity::new(most), Capacity::new(usize::MAX));
         Arc::new(Self { patterns: Patterns::new(), capacity, accepting, stopping: AtomicBool::new(false) })
     }
+}
+
+/// What is spoken with who connects to an address.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// By TLS.
+    pub tls: Option<Arc<tls::Server>>,
+    /// The protocol.
+    pub protocol: Protocol,
 }
 
 /// One worker.
@@ -91,26 +101,26 @@ impl Worker {
     }
 
     /// Serves a connection on this worker, or on the one that has least to do when that is much less.
-    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, tls: Option<Arc<tls::Server>>, place: CapacitySlot) {
+    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, offer: Offer, place: CapacitySlot) {
         let here = rt::worker();
         let workers = rt::workers();
         if workers == 1 {
-            return self.serve(socket, tls, (place, None));
+            return self.serve(socket, offer, (place, None));
         }
         let idlest = (0..workers as rt::WorkerId).min_by_key(|worker| rt::load_of(*worker)).unwrap_or(here);
         let chosen = if rt::load_of(idlest).saturating_add(UNEVEN) < rt::load() { idlest } else { here };
         let held = (place, Some(LoadGuard::on(chosen)));
         if chosen == here {
-            self.serve(socket, tls, held);
+            self.serve(socket, offer, held);
         } else {
-            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, tls, held))));
+            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, offer, held))));
         }
     }
 
     fn serve(
         self: &Rc<Self>,
         socket: OwnedSocket,
-        tls: Option<Arc<tls::Server>>,
+        Offer { tls, protocol }: Offer,
         held: (CapacitySlot, Option<LoadGuard>),
     ) {
         let worker = Rc::clone(self);
@@ -121,7 +131,10 @@ impl Worker {
                 None => transport::accept(socket),
                 Some(server) => transport::accept_tls(socket, &server),
             };
-            connection::serve(worker, transport).await;
+            match protocol {
+                Protocol::Http => connection::serve(worker, transport).await,
+                Protocol::Fcgi | Protocol::Spop => rt::boxed(offload::serve(worker, transport, protocol)).await,
+            }
         });
     }
 }

@@ -12,7 +12,7 @@ pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
 pub use encode::{
     abort_request, body_record, encode_request, end_of_body, ends_body, get_values, keeps_connection, share_request,
 };
-pub use values::Values;
+pub use values::{Values, parameter};
 
 /// The version of every record (`FCGI_VERSION_1`).
 pub const VERSION: u8 = 1;
@@ -63,7 +63,7 @@ pub mod kind {
 }
 
 /// The header of a record without padding.
-pub(crate) fn header(kind: u8, request: u16, length: u16) -> [u8; HEADER] {
+pub fn header(kind: u8, request: u16, length: u16) -> [u8; HEADER] {
     let ([id_high, id_low], [high, low]) = (request.to_be_bytes(), length.to_be_bytes());
     [VERSION, kind, id_high, id_low, high, low, 0, 0]
 }

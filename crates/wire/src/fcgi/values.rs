@@ -39,17 +39,22 @@ impl Values {
     }
 
     fn number(&self, wanted: &[u8]) -> Option<u32> {
-        let mut rest = &self.content[..];
-        while let Some((name_length, value_length, used)) = lengths_of(rest) {
-            let name = rest.get(used..)?.get(..name_length)?;
-            let value = rest.get(used + name_length..)?.get(..value_length)?;
-            if name == wanted {
-                return std::str::from_utf8(value).ok()?.trim().parse().ok();
-            }
-            rest = &rest[used + name_length + value_length..];
-        }
-        None
+        let value = parameter(&self.content, wanted)?;
+        std::str::from_utf8(value).ok()?.trim().parse().ok()
     }
+}
+
+/// The value of a name among pairs of names and values (specification, section 3.4).
+pub fn parameter<'c>(mut content: &'c [u8], wanted: &[u8]) -> Option<&'c [u8]> {
+    while let Some((name_length, value_length, used)) = lengths_of(content) {
+        let (name, rest) = content.get(used..)?.split_at_checked(name_length)?;
+        let (value, rest) = rest.split_at_checked(value_length)?;
+        if name == wanted {
+            return Some(value);
+        }
+        content = rest;
+    }
+    None
 }
 
 #[cfg(test)]
