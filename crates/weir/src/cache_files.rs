@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use policy::program::Program;
 
@@ -26,6 +27,37 @@ pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, Fi
         }
     }
     Ok(files)
+}
+
+/// Whether each file can be made, as far as that is known without making it.
+///
+/// # Errors
+/// One cannot; which has been said.
+pub fn check(program: &Program, messages: &mut Messages) -> Result<(), Refused> {
+    let mut sound = true;
+    for cache in &program.caches {
+        let Some(path) = &cache.disk_path else { continue };
+        if let Err(error) = is_possible(path) {
+            messages.alert(&format!("cache '{}': cannot make the file '{path}' : {error}", cache.name));
+            sound = false;
+        }
+    }
+    if sound { Ok(()) } else { Err(Refused) }
+}
+
+fn is_possible(path: &str) -> io::Result<()> {
+    let folder = match Path::new(path).parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if !std::fs::metadata(folder)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(known) if !known.is_file() => Err(ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn make(path: &str) -> io::Result<File> {

@@ -46,6 +46,7 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
     let master = settings.seat.map(|seat| join(seat, messages)).transpose()?;
     let prepared = prepare(settings, messages)?;
     if settings.check {
+        cache_files::check(&prepared.program, messages)?;
         conclude_check(settings, messages);
         return Ok(ExitCode::SUCCESS);
     }

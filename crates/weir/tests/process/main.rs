@@ -7,6 +7,7 @@ mod acme;
 mod balancers;
 mod browser;
 mod budget;
+mod cache_disk;
 mod check;
 mod check_hints;
 mod check_rules;
