@@ -6,6 +6,7 @@ mod buffers;
 mod bulk;
 mod chunks;
 mod ends;
+mod lend;
 mod recode;
 mod splice;
 
@@ -331,6 +332,9 @@ impl Flow {
     ) -> Result<FlowStep, FlowError> {
         if let Some(filter_stage) = &mut self.filter_stage {
             filter_stage.begin();
+        }
+        if self.may_lend(source, sink) {
+            return self.poll_lent(cx, source, sink, moved);
         }
         self.gather(cx, source, sink, moved);
         let rounds = self.gather_at_hand(cx, source, moved).and_then(|()| self.poll_rounds(cx, source, sink, moved));

@@ -1,7 +1,7 @@
 //! Services: answers that are made inside the process and streamed like a server's. Owns what a service has to offer.
 //! Must never know which services there are.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
@@ -28,6 +28,23 @@ pub trait Service {
     /// # Errors
     /// The rest cannot be made.
     fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>>;
+
+    /// Whether its payload lies in memory as long as the service: [`Service::slices`] works, beside [`Service::poll_data`].
+    fn can_lend(&self) -> bool {
+        false
+    }
+
+    /// Lends the payload that comes next, in order, and returns how many slices that are; no more than the length that its head
+    /// has named.
+    fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
+        let _ = into;
+        0
+    }
+
+    /// The client has taken so many bytes of what was lent.
+    fn advance(&mut self, count: usize) {
+        let _ = count;
+    }
 
     /// Takes payload of the request out of `payload`. A service that is not interested in it drops it.
     ///
@@ -62,6 +79,18 @@ impl ByteSource for Payload<'_, '_> {
 
     fn is_at_hand(&self) -> bool {
         true
+    }
+
+    fn can_lend(&self) -> bool {
+        self.0.can_lend()
+    }
+
+    fn slices<'l>(&'l self, into: &mut [IoSlice<'l>]) -> usize {
+        self.0.slices(into)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.0.advance(count);
     }
 }
 

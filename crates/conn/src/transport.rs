@@ -265,6 +265,11 @@ impl Transport {
         on!(self, stream => stream.poll_write_slices(cx, slices, more))
     }
 
+    /// Whether [`Transport::poll_write_slices`] hands them to the kernel as they are.
+    pub fn takes_slices(&self) -> bool {
+        self.can_splice()
+    }
+
     /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.
     ///
     /// # Errors

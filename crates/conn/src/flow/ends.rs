@@ -1,6 +1,6 @@
 //! What a flow reads from and writes to. Owns the operations that it needs of either; must never know what is behind them.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
@@ -49,6 +49,23 @@ pub trait ByteSource {
     fn is_at_hand(&self) -> bool {
         false
     }
+
+    /// Whether payload lies in memory that outlives the write: [`ByteSource::slices`] works.
+    fn can_lend(&self) -> bool {
+        false
+    }
+
+    /// Lends what comes next, in order, and returns how many slices that are: at least one that is not empty, unless the payload
+    /// has ended.
+    fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
+        let _ = into;
+        0
+    }
+
+    /// So many bytes of what was lent have been written.
+    fn advance(&mut self, count: usize) {
+        let _ = count;
+    }
 }
 
 /// A sink for bytes.
@@ -65,6 +82,25 @@ pub trait ByteSink {
         body: &mut Buffer,
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// Writes slices with one call and returns how many bytes were written; nothing of them is kept.
+    ///
+    /// # Errors
+    /// The sink's; `Unsupported` where [`ByteSink::takes_slices`] says so.
+    fn poll_write_slices(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let _ = (cx, slices, more);
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Whether [`ByteSink::poll_write_slices`] works, and saves a copy.
+    fn takes_slices(&self) -> bool {
+        false
+    }
 
     /// Writes what a pipe holds.
     ///
@@ -128,6 +164,19 @@ impl ByteSink for Transport {
         more: bool,
     ) -> Poll<io::Result<usize>> {
         Transport::poll_write(self, cx, head, body, more)
+    }
+
+    fn poll_write_slices(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        Transport::poll_write_slices(self, cx, slices, more)
+    }
+
+    fn takes_slices(&self) -> bool {
+        Transport::takes_slices(self)
     }
 
     fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {

@@ -21,6 +21,7 @@ use crate::stream::hints;
 use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
 use crate::stream::stored::Stored;
+use crate::stream::validation;
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
@@ -36,9 +37,9 @@ const SHOWN: &str = "<CACHE>";
 /// What `cache-use` has found out about a request.
 pub struct CacheUse {
     /// Scheme, host and target: what the request asks for.
-    key: Box<[u8]>,
+    pub(super) key: Box<[u8]>,
     /// What the response may depend on beside that; `None`: too much.
-    signature: Option<Signature>,
+    pub(super) signature: Option<Signature>,
     /// The response may be stored.
     may_store: bool,
     /// The cache that answers, and its response.
@@ -53,6 +54,10 @@ pub struct CacheUse {
     lies: Option<(usize, Place)>,
     /// The cache whose old response may answer it where its server fails.
     falls_back: Option<usize>,
+    /// The request asks its server whether this response of that cache is still the same.
+    pub(super) asks_for: Option<(usize, Arc<Object>)>,
+    /// The conditions of the request are the cache's own.
+    conditional: bool,
 }
 
 /// What a cache does for a request.
@@ -127,15 +132,32 @@ fn fallback(session: &Session, state: &StreamState) -> Option<(usize, Arc<Object
 /// What answers a request whose server has failed with that status, where an old response may.
 pub fn stale_answer(session: &Session, state: &mut StreamState, status: i32) -> Option<Started> {
     let (index, object) = fallback(session, state).filter(|_| is_failure(status))?;
+    takes_over(session, state, index, object)
+}
+
+/// A stored response answers a request that was sent to a server.
+pub(super) fn takes_over(
+    session: &Session,
+    state: &mut StreamState,
+    index: usize,
+    object: Arc<Object>,
+) -> Option<Started> {
     count(session, state, |counters| &counters.cache_hits);
     state.cache_hit = Some(index);
     state.response.clear();
-    if let Some(cache_use) = state.cache.as_mut() {
-        // Those that wait for this one look for themselves.
-        cache_use.lead.take();
-        cache_use.hit = Some((index, object));
-    }
+    withdraw(state);
+    let cache_use = state.cache.as_mut()?;
+    // Those that wait for this one look for themselves.
+    cache_use.lead.take();
+    cache_use.hit = Some((index, object));
     Some(answer(session, state))
+}
+
+/// What the cache has asked beside its client is taken back.
+fn withdraw(state: &mut StreamState) {
+    if state.cache.as_mut().is_some_and(|cache_use| cache_use.conditional) {
+        validation::withdraw(&mut state.request);
+    }
 }
 
 /// Performs a rule on a response.
@@ -149,7 +171,9 @@ pub fn response(session: &Session, state: &StreamState, head: &mut Head, action:
 fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, bool)) -> Help {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return Help::None };
     let request = &state.request;
-    if request.version() != Version::Http11 || request.contains(b"authorization") || names_two_hosts(request) {
+    // Who has given credentials gets a response from here only where RFC 9111 permits it (section 3.5).
+    let authorized = request.contains(b"authorization");
+    if request.version() != Version::Http11 || authorized && !cache.plan().standard || names_two_hosts(request) {
         return Help::None;
     }
     let method = request.known_method();
@@ -177,13 +201,19 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             };
         }
     }
+    if authorized {
+        found = match found {
+            Found::Hit(object) if freshness::is_for_all(&object.head) => Found::Hit(object),
+            _ => Found::Nothing,
+        };
+    }
     if asked.only_if_cached {
         found = match found {
             Found::Hit(object) | Found::Stale(object) => Found::Hit(object),
             Found::Hints(_) | Found::Nothing => return Help::Unsatisfied,
         };
     }
-    let falls_back = (may_answer && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
+    let falls_back = (may_answer && !authorized && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
     let mut cache_use = CacheUse {
         key,
         signature,
@@ -194,13 +224,18 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         awaits: None,
         lies: None,
         falls_back,
+        asks_for: None,
+        conditional: false,
     };
-    let lies = matches!(found, Found::Nothing | Found::Hints(_)).then(|| lies(session, cache, (&cache_use, index)));
+    let lies = (!authorized && matches!(found, Found::Nothing | Found::Hints(_)))
+        .then(|| lies(session, cache, (&cache_use, index)));
     let help = match lies.flatten().filter(|_| may_answer && asked.wants == Wants::default()) {
         Some(place) => {
             cache_use.lies = Some((index, place));
             Help::Reads
         }
+        // It neither waits for another request nor has others wait for it.
+        None if authorized && !matches!(found, Found::Hit(_)) => Help::None,
         None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
     };
     state.cache = Some(Box::new(cache_use));
@@ -286,6 +321,11 @@ fn settle(
             }
         }
     }
+    if cache_use.may_store
+        && let Some(object) = validation::ask(cache, &mut state.request, cache_use)
+    {
+        (cache_use.asks_for, cache_use.conditional) = (Some((index, object)), true);
+    }
     match found {
         Found::Hints(object) if hints => {
             count(session, state, |counters| &counters.cache_hint_hits);
@@ -361,10 +401,13 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
         return;
     }
     if cache.plan().standard && updates(method, head.status()) {
-        return freshen(cache, cache_use, head);
+        return freshen(cache, cache_use, head, false);
     }
     let stores = freshness::may_be_stored(cache.plan().standard, head.status());
     if method != Method::Get || !cache_use.may_store || state.wants_head_alone() || !stores {
+        return;
+    }
+    if state.request.contains(b"authorization") && !freshness::is_for_all(head) {
         return;
     }
     let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };
@@ -413,8 +456,9 @@ fn updates(method: Method, status: u16) -> bool {
     matches!((method, status), (Method::Get | Method::Head, 304) | (Method::Head, 200))
 }
 
-/// A response of the server says that what is stored is the same, or not (RFC 9111, sections 4.3.4 and 4.3.5).
-fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head) {
+/// A response of the server says that what is stored is the same, or not (RFC 9111, sections 4.3.4 and 4.3.5). `asked`: by the
+/// cache, and for nothing else.
+pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: bool) {
     let Some(signature) = &cache_use.signature else { return };
     cache.freshen(&cache_use.key, signature, |object| {
         // A response to HEAD tells the length of what it is the head of.
@@ -424,7 +468,7 @@ fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head) {
         if !is_whole || says_which && head.status() != 304 && !freshness::is_same(&object.head, head) {
             return Update::Remove;
         }
-        if !freshness::is_same(&object.head, head) {
+        if !freshness::is_same(&object.head, head) && !(asked && !says_which) {
             return Update::Keep;
         }
         let kept = freshness::updated(&object.head, head);

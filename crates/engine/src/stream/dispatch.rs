@@ -82,7 +82,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             return cut(session, state, Outcome::new(Cause::Internal, Phase::Request));
         }
         let Target { slot, mut link } = target;
-        if ended.end != End::Answered {
+        if !matches!(ended.end, End::Answered | End::Validated) {
             link.carrier.abort();
         }
         match ended.end {
@@ -102,6 +102,12 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
                 let rest = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
                 return answered(session, client, route.proxy, state, link, rest);
+            }
+            End::Validated => {
+                let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
+                let link = Leftover { slot, link, reusable, close_server: plan.close_server };
+                give_back(session, client, route.proxy, &state, link);
+                return rt::boxed(serving::answer_validated(session, client, state, up)).await;
             }
             End::Tunnel => {
                 let behind = ended.tunnelled.unwrap_or_default();
@@ -454,6 +460,13 @@ fn answered(
     leftover: Leftover,
     end: Option<BodyEnd>,
 ) {
+    give_back(session, client, proxy, &state, leftover);
+    conclude::conclude(session, state);
+    depart(client, end);
+}
+
+/// The server has answered: its link is kept or closed, and its place is free.
+fn give_back(session: &Session, client: &mut Client, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return };
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
@@ -465,7 +478,7 @@ fn answered(
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable {
         link.private |= asked == Asked::Connection;
-        keep_link(session, client, &state, backend, (&slot, link));
+        keep_link(session, client, state, backend, (&slot, link));
     } else {
         if close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
@@ -474,8 +487,6 @@ fn answered(
         drop(link);
     }
     state.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, state);
-    depart(client, end);
 }
 
 /// What becomes of the client's connection after an answer.

@@ -59,6 +59,8 @@ pub enum End {
         /// The client gets that status' page, if it got nothing of an answer.
         page: bool,
     },
+    /// The server says that what a cache has stored is the same: that answers, and nothing was sent.
+    Validated,
     /// Nothing of an answer has come in the time that its server has for that: a second one may be asked. The exchange
     /// goes on when it is run again.
     Overdue,
@@ -270,6 +272,12 @@ impl<'a> Exchange<'a> {
     }
 
     /// The link may serve another request.
+    /// The answer without a body that has come ends the exchange, and nobody gets it.
+    fn end_here(&mut self, keep_server: bool) {
+        self.reusable = keep_server && !self.terms.close_server && self.down.received().is_empty();
+        self.answer = if self.upload == Upload::Done { Answer::Done } else { Answer::Awaited };
+    }
+
     fn link_is_reusable(&self) -> bool {
         self.reusable && !self.odd && self.sent && self.answer == Answer::Done
     }

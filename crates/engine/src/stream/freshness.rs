@@ -80,6 +80,13 @@ pub(super) fn staleness(head: &Head) -> (bool, Option<Duration>) {
     (never, own.map(|(_, value)| Duration::from_secs(value.and_then(seconds).unwrap_or(0))))
 }
 
+/// Whether a response to a request with credentials may be used for other requests (RFC 9111, section 3.5).
+pub(super) fn is_for_all(head: &Head) -> bool {
+    [&b"public"[..], b"s-maxage", b"must-revalidate"]
+        .into_iter()
+        .any(|name| has_directive(head, b"cache-control", name))
+}
+
 /// A number of seconds; more than fits is a long time.
 pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -209,6 +216,8 @@ pub(super) fn updated(stored: &Head, came: &Head) -> Head {
         b"vary",
     ];
     let mut head = stored.clone();
+    // It is as new as what has come, which has no date where its server has no clock.
+    head.remove_all(b"date");
     let fields: Vec<_> = came.fields().filter(|(name, _)| !OWN.contains(name)).collect();
     for (name, _) in &fields {
         head.remove_all(name);
@@ -218,12 +227,13 @@ pub(super) fn updated(stored: &Head, came: &Head) -> Head {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     type Row<'r, T> = (&'r [(&'r str, &'r str)], T);
 
-    fn response(fields: &[(&str, &str)]) -> Head {
+    /// A head with these fields.
+    pub(in crate::stream) fn response(fields: &[(&str, &str)]) -> Head {
         let mut head = Head::new();
         fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
         head

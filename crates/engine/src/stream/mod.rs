@@ -61,6 +61,7 @@ pub mod tcp;
 pub(crate) mod tracing;
 pub mod tracking;
 mod tunnel;
+mod validation;
 mod websocket;
 
 pub use tracing::trace_stream;

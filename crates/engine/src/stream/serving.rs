@@ -17,7 +17,7 @@ use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
 use crate::stream::request::head_limits;
-use crate::stream::{body, cache, conclude, filter, tracing};
+use crate::stream::{body, cache, conclude, filter, tracing, validation};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -83,6 +83,16 @@ fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut
     }
     up.set_coding(Coding::Removed);
     cache::stale_answer(session, &mut state.borrow_mut(), status)
+}
+
+/// Answers a request by what a cache has stored, of which its server has said that it is still the same.
+pub async fn answer_validated(session: &Session, client: &mut Client, state: SharedStreamState, mut up: RequestBody) {
+    let started = validation::answer(session, &mut state.borrow_mut());
+    up.set_coding(Coding::Removed);
+    match started {
+        Some(started) => take_over(session, client, state, started, up).await,
+        None => conclude::conclude(session, state),
+    }
 }
 
 /// Has a service answer a request in the place of its server.
@@ -154,7 +164,13 @@ async fn answer(
             fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
         }
         // Of servers alone.
-        End::Tunnel | End::Replay | End::Retry { .. } | End::Overdue | End::Overtaken | End::Silent => {
+        End::Tunnel
+        | End::Validated
+        | End::Replay
+        | End::Retry { .. }
+        | End::Overdue
+        | End::Overtaken
+        | End::Silent => {
             state.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
             conclude::conclude(session, state);
         }

@@ -1,6 +1,7 @@
 //! The answer that is made of a stored response: all of it, a range of it, or that the client has it already. Must never change the
 //! stored one.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -156,12 +157,35 @@ impl Service for Stored {
         if !out.push(&rest[..length]) {
             return Poll::Ready(Err(Failed));
         }
-        self.at += length;
-        self.left -= length as u64;
-        if self.at == piece.len() {
-            (self.piece, self.at) = (self.piece + 1, 0);
-        }
+        self.advance(length);
         Poll::Ready(Ok(length))
+    }
+
+    fn can_lend(&self) -> bool {
+        true
+    }
+
+    fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
+        let (mut left, mut at, mut count) = (self.left, self.at, 0);
+        for (piece, slot) in self.object.body.iter().skip(self.piece).zip(into) {
+            let rest = &piece[at..];
+            let length = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if length == 0 {
+                break;
+            }
+            *slot = IoSlice::new(&rest[..length]);
+            (left, at, count) = (left - length as u64, 0, count + 1);
+        }
+        count
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.left = self.left.saturating_sub(count as u64);
+        self.at += count;
+        while let Some(piece) = self.object.body.get(self.piece).filter(|piece| piece.len() <= self.at) {
+            self.at -= piece.len();
+            self.piece += 1;
+        }
     }
 }
 
@@ -173,14 +197,9 @@ mod tests {
     use live::cache::Lifetime;
 
     use super::*;
+    use crate::stream::freshness::tests::response;
 
     type Row<'r, T> = (&'r [(&'r str, &'r str)], T);
-
-    fn response(fields: &[(&str, &str)]) -> Head {
-        let mut head = Head::new();
-        fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
-        head
-    }
 
     #[test]
     fn what_a_client_has_is_told_by_tag_or_date() {

@@ -1,7 +1,7 @@
 //! Caches with `rfc9111 on`: each rule of RFC 9111 that a shared cache has to keep is a row of requests, of what the server says to
 //! those that it is asked, and of what comes from the cache.
 
-use testkit::Service;
+use testkit::{Peer, Service};
 
 use crate::caching::{cached, hit, missed, request};
 use crate::world::*;
@@ -12,10 +12,13 @@ enum Step {
     Asked(&'static str, &'static str, &'static str, &'static str),
     /// A request that the cache answers: method, target, fields, what the answer contains.
     Served(&'static str, &'static str, &'static str, &'static [&'static str]),
+    /// A GET for which the server is asked whether the stored response is still the same: target, fields, what the server gets, its
+    /// answer, what the client gets.
+    Confirmed(&'static str, &'static str, &'static str, &'static str, &'static [&'static str]),
     /// Seconds pass.
     Pass(u64),
 }
-use Step::{Asked, Pass, Served};
+use Step::{Asked, Confirmed, Pass, Served};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello";
 const TWO: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nETag: \"f\"\r\nContent-Length: 3\r\n\r\ntwo";
@@ -36,6 +39,19 @@ fn run(rows: &'static [(&'static str, &'static [Step])]) {
                     }
                     Served(method, target, fields, wanted) => {
                         let got = hit(&request(&format!("{method} {target}"), fields)).await;
+                        for part in *wanted {
+                            assert!(got.contains(part), "{name}: '{part}' is not in {got}");
+                        }
+                    }
+                    Confirmed(target, fields, asks, answer, wanted) => {
+                        let mut client = Peer::connect(WEIR).await;
+                        client.send(request(&format!("GET {target}"), fields)).await;
+                        let mut server = s1.accept().await;
+                        let asked = server.receive_head().await.unwrap();
+                        assert!(asked.contains(asks), "{name}: '{asks}' is not in {asked}");
+                        server.send(*answer).await;
+                        server.close();
+                        let got = String::from_utf8(client.receive_rest().await).unwrap();
                         for part in *wanted {
                             assert!(got.contains(part), "{name}: '{part}' is not in {got}");
                         }
@@ -306,6 +322,142 @@ fn what_has_changed_is_forgotten_or_updated() {
                 ),
                 AGAIN,
             ],
+        ),
+    ]);
+}
+
+const BRIEF: Step = Asked(
+    "GET",
+    "/a",
+    "",
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=5\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello",
+);
+const SAME: &str = "HTTP/1.1 304 Same\r\nETag: \"e\"\r\nCache-Control: max-age=50\r\nX-New: 1\r\n\r\n";
+
+/// Section 4.3: the cache itself asks whether what is over is still the same.
+#[test]
+fn what_is_over_is_asked_for_under_a_condition() {
+    const CONDITION: &str = "\r\nif-none-match: \"e\"\r\n";
+    const FRESH: &[&str] = &["HTTP/1.1 200 OK\r\n", "x-hit: 1,c", "x-new: 1\r\n", "hello"];
+    const SINCE: &str = "\r\nif-modified-since: Tue, 24 Nov 2026 18:00:00 GMT\r\n";
+    run(&[
+        (
+            "it is the same, and lives again",
+            &[BRIEF, Pass(6), Confirmed("/a", "", CONDITION, SAME, FRESH), Served("GET", "/a", "", FRESH)],
+        ),
+        (
+            "it has a date alone",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=5\r\nLast-Modified: Tue, 24 Nov 2026 18:00:00 \
+                     GMT\r\nContent-Length: 5\r\n\r\nhello",
+                ),
+                Pass(6),
+                Confirmed("/a", "", SINCE, "HTTP/1.1 304 Same\r\n\r\n", &["200 OK", "x-hit: 1,c", "hello"]),
+                Served("GET", "/a", "", HELLO),
+            ],
+        ),
+        ("it is another", &[BRIEF, Pass(6), AGAIN, Served("GET", "/a", "", &["200 OK", "x-hit: 1,c", "two"])]),
+        ("it is gone", &[BRIEF, Pass(6), Asked("GET", "/a", "", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")]),
+        ("only a new one will do", &[FIRST, Confirmed("/a", "Cache-Control: no-cache\r\n", CONDITION, SAME, FRESH)]),
+        ("it is too old", &[FIRST, Pass(9), Confirmed("/a", "Cache-Control: max-age=5\r\n", CONDITION, SAME, FRESH)]),
+        (
+            "the client has a condition",
+            &[
+                BRIEF,
+                Pass(6),
+                Asked("GET", "/a", "If-None-Match: \"f\"\r\n", "HTTP/1.1 304 Same\r\nETag: \"f\"\r\n\r\n"),
+                Asked("GET", "/a", "Range: bytes=0-1\r\n", TWO),
+            ],
+        ),
+        (
+            "it has no name",
+            &[
+                Asked("GET", "/a", "", "HTTP/1.1 200 OK\r\nCache-Control: max-age=5\r\nContent-Length: 5\r\n\r\nhello"),
+                Pass(6),
+                Asked("GET", "/a", "", "HTTP/1.1 304 Same\r\n\r\n"),
+            ],
+        ),
+    ]);
+}
+
+/// The connection that has said so carries the next request.
+#[test]
+fn a_confirmation_keeps_the_connection() {
+    cached("http-reuse always", "max-age 100\n rfc9111 on").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let asks = |line: &'static str| async move {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(request(line, "")).await;
+            client
+        };
+        let mut client = asks("GET /a").await;
+        let mut server = s1.accept().await;
+        server.receive_head().await.unwrap();
+        let Asked(.., answer) = BRIEF else { unreachable!("it is one") };
+        server.send(answer).await;
+        client.receive_rest().await;
+        testkit::sleep(6_000).await;
+        let mut client = asks("GET /a").await;
+        assert!(server.receive_head().await.unwrap().contains("if-none-match: \"e\"\r\n"));
+        server.send(SAME).await;
+        assert!(client.receive_rest().await.ends_with(b"hello"));
+        let mut client = asks("GET /b").await;
+        assert!(server.receive_head().await.unwrap().starts_with("GET /b "));
+        server.send("HTTP/1.1 204 Done\r\n\r\n").await;
+        client.receive_rest().await;
+        world
+            .expect_log(&[
+                r#"l l/s1 0/0/0/0/0 200 # - - ---- 1/1/0/0/0 0/0 "GET /a HTTP/1.1""#,
+                r#"l l/<CACHE> 0/0/0/0/0 200 # - - LR-- 1/1/0/0/0 0/0 "GET /a HTTP/1.1""#,
+                r#"l l/s1 0/0/0/0/0 204 # - - ---- 1/1/0/0/0 0/0 "GET /b HTTP/1.1""#,
+            ])
+            .await;
+    });
+}
+
+/// Section 3.5: what was asked for with credentials is for others where the response says so, and only then.
+#[test]
+fn responses_to_requests_with_credentials() {
+    const KNOWN: &str = "Authorization: Basic eA==\r\n";
+    const OTHER: &str = "Authorization: Basic eQ==\r\n";
+    macro_rules! says {
+        ($directives:literal) => {
+            concat!(
+                "HTTP/1.1 200 OK\r\nCache-Control: ",
+                $directives,
+                "\r\nETag: \"e\"\r\nContent-Length: 5\r\n\r\nhello"
+            )
+        };
+    }
+    run(&[
+        (
+            "public",
+            &[
+                Asked("GET", "/a", KNOWN, says!("public, max-age=50")),
+                Served("GET", "/a", OTHER, HELLO),
+                Served("GET", "/a", "", HELLO),
+            ],
+        ),
+        ("s-maxage", &[Asked("GET", "/a", KNOWN, says!("s-maxage=50")), Served("GET", "/a", OTHER, HELLO)]),
+        (
+            "must-revalidate",
+            &[
+                Asked("GET", "/a", KNOWN, says!("max-age=5, must-revalidate")),
+                Served("GET", "/a", "", HELLO),
+                Pass(6),
+                Asked("GET", "/a", OTHER, TWO),
+            ],
+        ),
+        ("nothing", &[Asked("GET", "/a", KNOWN, says!("max-age=50")), Asked("GET", "/a", KNOWN, OK), AGAIN]),
+        ("private", &[Asked("GET", "/a", KNOWN, says!("private, max-age=50")), AGAIN]),
+        ("what was asked for without", &[FIRST, Asked("GET", "/a", KNOWN, OK), Served("GET", "/a", "", HELLO)]),
+        (
+            "what was asked for without, and is for all",
+            &[Asked("GET", "/a", "", says!("public, max-age=50")), Served("GET", "/a", KNOWN, HELLO)],
         ),
     ]);
 }

@@ -230,6 +230,12 @@ impl Cache {
         }
     }
 
+    /// A response to such a request, however old, that a server can be asked about.
+    pub fn stored(&self, key: &[u8], request: &Signature) -> Option<Arc<Object>> {
+        let is_named = |object: &Object| object.head.contains(b"etag") || object.head.contains(b"last-modified");
+        self.shard(key).find_over(key, request, is_named)
+    }
+
     /// Changes the stored response to such a request as `update` says.
     pub fn freshen(&self, key: &[u8], request: &Signature, update: impl FnOnce(&Object) -> Update) {
         let freed = self.shard(key).freshen(key, request, update);

@@ -26,6 +26,7 @@ use crate::stream::instrumentation;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
 use crate::stream::sticking;
+use crate::stream::validation;
 use crate::stream::websocket;
 use crate::stream::{metrics, tracing, tracking};
 use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
@@ -321,6 +322,11 @@ impl Exchange<'_> {
         }
         if cache::has_fallback(self.session, state, status) {
             return failed(Cause::Server, Phase::Headers, status);
+        }
+        if validation::is_confirmed(state, status) {
+            let keeps = state.response.version() == Version::Http11 && !state.response.connection.close;
+            self.end_here(keeps);
+            return Err(End::Validated);
         }
         if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);

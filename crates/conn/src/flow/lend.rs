@@ -1,0 +1,74 @@
+//! A body that lies in memory that outlives its way, such as a stored response: it is written from there, behind its head, with one
+//! call for many pieces. Must never copy payload, and never hold a buffer.
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+
+use super::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved, Source};
+
+/// Slices of one call: a head, and a megabyte in pieces of a buffer.
+const SLICES: usize = 1 + 64;
+
+/// Calls of one poll.
+const CALLS: usize = 2;
+
+impl Flow {
+    /// Whether the body is written from where it lies: nothing has to see it, and no framing stands between.
+    pub(super) fn may_lend(&self, source: &impl ByteSource, sink: &impl ByteSink) -> bool {
+        source.can_lend()
+            && sink.takes_slices()
+            && matches!(self.source, Source::Length(_))
+            && !self.chunked
+            && self.filter_stage.is_none()
+            && self.record.is_none()
+            && !self.splicing.is_wanted()
+            && self.body.is_empty()
+            && self.tail.is_empty()
+    }
+
+    /// Moves what can be moved, as [`Flow::poll`] does.
+    pub(super) fn poll_lent(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut impl ByteSource,
+        sink: &mut impl ByteSink,
+        moved: &mut Moved,
+    ) -> Result<FlowStep, FlowError> {
+        for _ in 0..CALLS {
+            let Source::Length(remaining) = self.source else { return Ok(FlowStep::Finished) };
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            slices[0] = IoSlice::new(self.head.data());
+            let lent = source.slices(&mut slices[1..]).min(SLICES - 1);
+            let payload: u64 = slices[1..=lent].iter().map(|slice| slice.len() as u64).sum();
+            if payload == 0 {
+                return Err(FlowError::Truncated);
+            }
+            if payload > remaining {
+                return Err(FlowError::Read(io::ErrorKind::InvalidData.into()));
+            }
+            let last = self.closes && payload == remaining;
+            let from = usize::from(self.head.is_empty());
+            let written = match sink.poll_write_slices(cx, &slices[from..=lent], last) {
+                Poll::Ready(Ok(written)) => written,
+                Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
+                Poll::Pending => return Ok(FlowStep::AwaitsSink),
+            };
+            moved.written += written;
+            let of_head = written.min(self.head.len());
+            self.head.consume(of_head);
+            if self.head.is_empty() {
+                self.head = Buffer::empty();
+            }
+            let of_body = written - of_head;
+            moved.read += of_body;
+            source.advance(of_body);
+            self.source = match remaining.saturating_sub(of_body as u64) {
+                0 => Source::Ended,
+                left => Source::Length(left),
+            };
+        }
+        Ok(if self.source_ended() { FlowStep::Finished } else { FlowStep::Exhausted })
+    }
+}

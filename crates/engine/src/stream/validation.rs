@@ -1,0 +1,57 @@
+//! Conditional requests of a cache's own (RFC 9111, section 4.3): a request that goes to a server although a response is stored asks
+//! whether that is still the same, and is answered by it then. Must never make a condition of one that a client has set another one.
+
+use std::sync::Arc;
+
+use live::cache::{Cache, Found, Object};
+use wire::http::Head;
+
+use crate::session::Session;
+use crate::stream::cache::{self, CacheUse};
+use crate::stream::serving::Started;
+use crate::stream_state::StreamState;
+
+/// What makes a request one that the client gets another answer to than the whole response.
+const CONDITIONS: &[&[u8]] =
+    &[b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range", b"range"];
+
+/// Has a request ask for what is stored, where that can be named.
+pub(super) fn ask(cache: &Cache, request: &mut Head, cache_use: &CacheUse) -> Option<Arc<Object>> {
+    if !cache.plan().standard || CONDITIONS.iter().any(|field| request.contains(field)) {
+        return None;
+    }
+    let object = cache.stored(&cache_use.key, cache_use.signature.as_ref()?)?;
+    for (condition, validator) in [(&b"if-none-match"[..], &b"etag"[..]), (b"if-modified-since", b"last-modified")] {
+        if let Some(value) = object.head.first(validator) {
+            request.append(condition, value);
+        }
+    }
+    Some(object)
+}
+
+/// The request is its client's again.
+pub(super) fn withdraw(request: &mut Head) {
+    request.remove_all(b"if-none-match");
+    request.remove_all(b"if-modified-since");
+}
+
+/// Whether an answer says that the stored response is the same.
+pub(super) fn is_confirmed(state: &StreamState, status: u16) -> bool {
+    status == 304 && state.cache.as_deref().is_some_and(|cache_use| cache_use.asks_for.is_some())
+}
+
+/// What answers the request whose server has said so.
+pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<Started> {
+    let came = std::mem::take(&mut state.response);
+    let cache_use = state.cache.as_mut()?;
+    let (index, stored) = cache_use.asks_for.take()?;
+    let cache = session.worker.process.live.caches.get(index)?;
+    cache::freshen(cache, cache_use, &came, true);
+    let signature = cache_use.signature.as_ref()?;
+    let object = match cache.look_up(&cache_use.key, signature, rt::now()) {
+        Found::Hit(object) => object,
+        // It is over at once, or makes room for others.
+        _ => stored,
+    };
+    cache::takes_over(session, state, index, object)
+}
