@@ -9,16 +9,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use wire::h1::{self, ChunkDecoder, ChunkState, HeadLimits, Parse, RequestContext, Scan};
-use wire::http::{Fields, Framing, Head};
+use wire::h1::HeadLimits;
+use wire::http::{Framing, Head, Method};
 
+use crate::exchange::{Answer, Came, Found};
+use crate::flow::FlowStep;
 use crate::transport::Transport;
+use crate::upstream::Upstream;
 
 /// Bytes of a body that may wait to be sent: a server that is slower than its client by more than that gets no copy.
 pub const LAG: usize = 256 * 1024;
 
-/// Bytes that are moved in each direction before other tasks are served.
+/// Bytes that are sent before other tasks are served.
 const BUDGET: usize = 256 * 1024;
+
+/// Steps of reading heads before other tasks are served.
+const HEADS: usize = 256;
 
 /// The payload of one request on its way to its copy.
 #[derive(Default)]
@@ -116,23 +122,17 @@ pub enum Failure {
     Broken,
 }
 
-/// Where the answer is.
-enum Answer {
-    Head(Scan),
-    Body(Framing, Box<ChunkDecoder>),
-    Ended,
-}
-
 /// A copy that is being sent.
 pub struct Copy {
     transport: Transport,
     /// What is left of the head.
     head: Buffer,
     feed: Option<SharedFeed>,
-    input: Buffer,
     answer: Answer,
     answer_head: Head,
-    is_head: bool,
+    /// The head of the answer was read.
+    in_body: bool,
+    method: Method,
     limits: HeadLimits,
     /// The server keeps the connection.
     keeps: bool,
@@ -151,10 +151,10 @@ impl Copy {
             transport,
             head,
             feed,
-            input: Buffer::empty(),
-            answer: Answer::Head(Scan::default()),
+            answer: Answer::default(),
             answer_head: Head::new(),
-            is_head,
+            in_body: false,
+            method: if is_head { Method::Head } else { Method::Get },
             limits,
             keeps: false,
         }
@@ -180,7 +180,7 @@ impl Copy {
             return Poll::Ready(Err(failure));
         }
         match self.poll_answer(cx) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(sent.is_ready() && self.keeps && self.input.is_empty())),
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(sent.is_ready() && self.keeps && !self.answer.has_surplus())),
             Poll::Ready(Err(())) => Poll::Ready(Err(Failure::Broken)),
             Poll::Pending => Poll::Pending,
         }
@@ -232,98 +232,41 @@ impl Copy {
 
     /// Reads the answer and drops it.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        let mut left = BUDGET;
-        loop {
-            match self.take() {
-                Ok(true) => return Poll::Ready(Ok(())),
-                Ok(false) => {}
-                Err(()) => return Poll::Ready(Err(())),
+        let Self { transport, answer, answer_head, in_body, method, limits, keeps, .. } = self;
+        let mut upstream = Upstream::H1(transport);
+        for _ in 0..HEADS {
+            if *in_body {
+                break;
             }
-            if left == 0 {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if self.input.capacity() == 0 {
-                self.input = rt::buffer();
-            }
-            self.input.compact();
-            match self.transport.poll_read(cx, &mut self.input) {
-                Poll::Ready(Ok(0)) => {
-                    let ends = matches!(self.answer, Answer::Body(Framing::UntilClose, _));
-                    self.keeps = false;
-                    return Poll::Ready(if ends { Ok(()) } else { Err(()) });
+            let found = match answer.received() {
+                [] => Found::Part,
+                _ => answer.parse(&upstream, *method, limits, answer_head),
+            };
+            match found {
+                Found::Part => match std::task::ready!(answer.poll_receive(cx, &mut upstream)) {
+                    Came::Bytes(_) => {}
+                    Came::Closed => return Poll::Ready(Err(())),
+                },
+                Found::Interim => answer_head.clear(),
+                // Nobody asked for another protocol.
+                Found::Final if answer_head.status() == 101 => return Poll::Ready(Err(())),
+                Found::Final => {
+                    *keeps = answer_head.keeps_alive() && answer_head.framing != Framing::UntilClose;
+                    *in_body = true;
+                    answer.start_drain(answer_head.framing).map_err(|_| ())?;
                 }
-                Poll::Ready(Ok(read)) => left -= read.min(left),
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(())),
-                Poll::Pending => {
-                    if self.input.is_empty() {
-                        self.input = Buffer::empty();
-                    }
-                    return Poll::Pending;
-                }
+                Found::Invalid(_) => return Poll::Ready(Err(())),
             }
         }
-    }
-
-    /// Uses what was read. True: that was the end of the answer.
-    fn take(&mut self) -> Result<bool, ()> {
-        loop {
-            let next = match &mut self.answer {
-                Answer::Ended => return Ok(true),
-                _ if self.input.is_empty() => return Ok(false),
-                Answer::Head(scan) => {
-                    let context = RequestContext { head: self.is_head, ..RequestContext::default() };
-                    let head = &mut self.answer_head;
-                    match h1::parse_response(self.input.data(), &self.limits, &context, scan, head).map_err(|_| ())? {
-                        Parse::Complete { consumed } => {
-                            self.input.consume(consumed);
-                            match head.status() {
-                                // Nobody asked for another protocol.
-                                101 => return Err(()),
-                                100..200 => {
-                                    *head = Head::new();
-                                    Answer::Head(Scan::default())
-                                }
-                                _ => {
-                                    self.keeps = head.keeps_alive();
-                                    match head.framing {
-                                        Framing::None | Framing::Length(0) => Answer::Ended,
-                                        framing => Answer::Body(framing, Box::new(ChunkDecoder::new())),
-                                    }
-                                }
-                            }
-                        }
-                        Parse::Partial if self.input.room() == 0 && self.input.len() >= self.input.capacity() => {
-                            return Err(());
-                        }
-                        Parse::Partial => return Ok(false),
-                    }
-                }
-                Answer::Body(Framing::Length(left), _) => {
-                    let here = self.input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    self.input.consume(here);
-                    *left -= here as u64;
-                    if *left > 0 {
-                        continue;
-                    }
-                    Answer::Ended
-                }
-                Answer::Body(Framing::Chunked, decoder) => {
-                    let decoded = decoder.decode_in_place(self.input.data_mut(), &mut Fields::new()).map_err(|_| ())?;
-                    let stuck = decoded.consumed == 0;
-                    self.input.consume(decoded.consumed);
-                    match decoded.state {
-                        ChunkState::End => Answer::Ended,
-                        _ if stuck => return Ok(false),
-                        _ => continue,
-                    }
-                }
-                Answer::Body(..) => {
-                    self.input.clear();
-                    return Ok(false);
-                }
-            };
-            self.answer = next;
+        let drained = if *in_body { answer.poll_drain(cx, &mut upstream) } else { Ok(FlowStep::Exhausted) };
+        match drained {
+            Ok(FlowStep::Finished) => Poll::Ready(Ok(())),
+            Ok(FlowStep::Exhausted) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(FlowStep::AwaitsSource | FlowStep::AwaitsSink | FlowStep::Held) => Poll::Pending,
+            Err(_) => Poll::Ready(Err(())),
         }
     }
 }

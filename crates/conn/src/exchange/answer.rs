@@ -340,6 +340,30 @@ impl Answer {
         started.map(|_| ())
     }
 
+    /// Starts the body of an answer that nobody gets.
+    ///
+    /// # Errors
+    /// What came behind the head breaks the chunked coding.
+    pub fn start_drain(&mut self, framing: Framing) -> Result<(), FlowError> {
+        let body = std::mem::replace(&mut self.input, Buffer::empty());
+        self.flow.start(body, framing, false).map(|_| ())
+    }
+
+    /// Reads the body and drops it. See [`Flow::poll_drain`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_drain(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Result<FlowStep, FlowError> {
+        let (flow, mut moved) = (&mut self.flow, Moved::default());
+        match upstream {
+            Upstream::H1(transport) => flow.poll_drain(cx, &mut **transport, &mut moved),
+            Upstream::H2(request) => flow.poll_drain(cx, &mut **request, &mut moved),
+            Upstream::Fcgi(connection) => flow.poll_drain(cx, &mut **connection, &mut moved),
+            Upstream::FcgiShare(request) => flow.poll_drain(cx, &mut **request, &mut moved),
+            Upstream::Service(service) => flow.poll_drain(cx, &mut Payload(&mut **service), &mut moved),
+        }
+    }
+
     /// Moves what can be moved. See [`Flow::poll`].
     ///
     /// # Errors
