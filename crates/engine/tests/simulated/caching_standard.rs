@@ -412,7 +412,7 @@ fn a_confirmation_keeps_the_connection() {
         world
             .expect_log(&[
                 r#"l l/s1 0/0/0/0/0 200 # - - ---- 1/1/0/0/0 0/0 "GET /a HTTP/1.1""#,
-                r#"l l/<CACHE> 0/0/0/0/0 200 # - - LR-- 1/1/0/0/0 0/0 "GET /a HTTP/1.1""#,
+                r#"l l/s1 0/0/0/0/0 200 # - - LR-- 1/1/0/0/0 0/0 "GET /a HTTP/1.1""#,
                 r#"l l/s1 0/0/0/0/0 204 # - - ---- 1/1/0/0/0 0/0 "GET /b HTTP/1.1""#,
             ])
             .await;

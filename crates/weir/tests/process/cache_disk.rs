@@ -2,10 +2,11 @@
 //! server says.
 
 use crate::reload;
-use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, exchange, free_port, get, pid, weir};
+use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, exchange, free_port, get, pid, wait_until, weir};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use std::cell::Cell;
 use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::process::Command;
 
@@ -63,15 +64,20 @@ impl Reader {
         first
     }
 
-    /// Asks for what has left the memory until the file has answered: it may take a while until something is written.
+    /// Waits until what has left the memory is served: it takes a while until it is written. A HEAD stores nothing where the server
+    /// answers it.
     fn expect_hit(&self) {
-        for _ in 0..200 {
-            let first = self.fill();
-            if self.is_hit(first) {
-                return;
-            }
-        }
-        panic!("nothing came from the file");
+        let first = self.fill();
+        let length = LENGTH + first % 50;
+        let request = format!("HEAD /?s={length}&n={first} HTTP/1.1\r\nhost: weir.test\r\nconnection: close\r\n\r\n");
+        wait_until("a response in the file", || {
+            let mut stream = connect(self.port);
+            let mut answer = String::new();
+            stream.write_all(request.as_bytes()).is_ok()
+                && stream.read_to_string(&mut answer).is_ok()
+                && answer.starts_with("HTTP/1.1 203 ")
+        });
+        assert!(self.is_hit(first));
     }
 }
 
@@ -191,7 +197,7 @@ fn a_disk_that_hangs_costs_no_request_its_answer() {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
     };
-    crate::support::wait_until("strace", || traced() || !std::path::Path::new(&format!("/proc/{id}")).exists());
+    wait_until("strace", || traced() || !std::path::Path::new(&format!("/proc/{id}")).exists());
     for number in 0..reader.next.get().min(20) {
         // The size and the content are looked at.
         reader.is_hit(number);
