@@ -97,17 +97,11 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 session.end(state);
                 return leave(client, Outcome::default(), true);
             }
-            End::Answered => {
+            End::Answered | End::Validated => {
                 let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
-                let rest = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
-                return answered(session, client, route.proxy, state, link, rest);
-            }
-            End::Validated => {
-                let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
-                let link = Leftover { slot, link, reusable, close_server: plan.close_server };
-                give_back(session, client, route.proxy, &state, link);
-                return rt::boxed(serving::answer_validated(session, client, state, up)).await;
+                let Some(left) = answered(session, client, route.proxy, (state, up), (link, &ended)) else { return };
+                return rt::boxed(serving::answer_validated(session, client, left)).await;
             }
             End::Tunnel => {
                 let behind = ended.tunnelled.unwrap_or_default();
@@ -450,19 +444,25 @@ struct Leftover {
     close_server: bool,
 }
 
-/// The answer went to the client: the link is kept or closed, the stream ends. `end`: the request was read to its end, and
-/// the client's connection goes on.
+/// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its request is
+/// returned, which something else answers.
 fn answered(
     session: &Session,
     client: &mut Client,
     proxy: &Proxy,
-    state: SharedStreamState,
-    leftover: Leftover,
-    end: Option<BodyEnd>,
-) {
+    (state, mut up): (SharedStreamState, RequestBody),
+    (leftover, ended): (Leftover, &Exchanged),
+) -> Option<(SharedStreamState, RequestBody)> {
+    if ended.end == End::Validated {
+        give_back(session, client, proxy, &state, leftover);
+        return Some((state, up));
+    }
+    // The request was read to its end, and the client's connection goes on.
+    let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
     give_back(session, client, proxy, &state, leftover);
     conclude::conclude(session, state);
     depart(client, end);
+    None
 }
 
 /// The server has answered: its link is kept or closed, and its place is free.

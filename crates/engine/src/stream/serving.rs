@@ -86,7 +86,11 @@ fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut
 }
 
 /// Answers a request by what a cache has stored, of which its server has said that it is still the same.
-pub async fn answer_validated(session: &Session, client: &mut Client, state: SharedStreamState, mut up: RequestBody) {
+pub async fn answer_validated(
+    session: &Session,
+    client: &mut Client,
+    (state, mut up): (SharedStreamState, RequestBody),
+) {
     let started = validation::answer(session, &mut state.borrow_mut());
     up.set_coding(Coding::Removed);
     match started {
