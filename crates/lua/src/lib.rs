@@ -4,6 +4,7 @@
 mod address;
 mod classes;
 mod command;
+mod environment;
 mod events;
 mod filter;
 mod http_client;
@@ -11,6 +12,7 @@ mod jobs;
 mod lent;
 mod machine;
 mod maps;
+mod matching;
 mod methods;
 mod names;
 mod patterns;
@@ -24,6 +26,7 @@ mod run;
 mod service;
 mod shared;
 mod socket;
+mod strings;
 mod task;
 mod value;
 mod voice;
@@ -104,9 +107,11 @@ impl Home {
 
 /// What the program that loads scripts lends them.
 #[derive(Clone, Copy)]
-pub struct Surroundings {
+pub struct Surroundings<'a> {
     /// How many threads serve.
     pub threads: u32,
+    /// What the configuration has made of the environment: `NAME=value`.
+    pub variables: &'a [String],
     /// Writes to standard error.
     pub print: Print,
     /// What `core.get_info` returns.
@@ -130,7 +135,7 @@ impl std::fmt::Debug for Scripts {
 }
 
 /// Loads the scripts, and adds what they register to `services`. What is wrong is reported.
-pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
+pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let mut scripts = Scripts::default();
     if spec.scripts.is_empty() {
         return scripts;
@@ -147,6 +152,8 @@ pub fn load(spec: &LuaSpec, around: Surroundings, services: &mut Services, found
         task::open(&machine)?;
         machine.with(|lua| maps::open(lua, &lua.named_registry_value("native")?))?;
         machine.with(classes::open)?;
+        machine.with(|lua| environment::open(lua, around.variables))?;
+        machine.with(strings::open)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =

@@ -4,12 +4,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use base::moment::Moment;
 use config::spec::{LuaLibraries, LuaSpec};
 use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Thread, Value, VmState};
 use parking_lot::{Mutex, ReentrantMutex};
 
 use crate::registrations::Registrations;
-use crate::shared::{Burst, Functions};
+use crate::shared::{Burst, Cut, Functions};
 
 /// What bounds scripts.
 #[derive(Debug, Clone)]
@@ -131,15 +132,27 @@ impl Machine {
     }
 }
 
+/// Whether the time of what runs is over.
+pub(crate) fn is_late(deadline: Option<(Moment, Cut)>) -> bool {
+    deadline.is_some_and(|(deadline, _)| rt::clock::moment() >= deadline)
+}
+
+/// Ends what runs, because its time is over: with the error that is returned, and for good.
+pub(crate) fn cut_off(lua: &Lua) -> Error {
+    if let Some(mut burst) = lua.app_data_mut::<Burst>() {
+        burst.cut = burst.deadline.map(|(_, why)| why);
+    }
+    // A protected call gets one instruction further, not another burst.
+    let set = lua.set_hook(HookTriggers::new().every_nth_instruction(1), |_, _| Err(Error::runtime("timeout")));
+    set.err().unwrap_or_else(|| Error::runtime("timeout"))
+}
+
 /// Looks at the clock now and then, and makes what may pause do so.
 fn watch(lua: &Lua) -> mlua::Result<VmState> {
-    let Some(mut burst) = lua.app_data_mut::<Burst>() else { return Ok(VmState::Continue) };
-    if let Some((_, why)) = burst.deadline.filter(|(deadline, _)| rt::clock::moment() >= *deadline) {
-        burst.cut = Some(why);
+    let Some(burst) = lua.app_data_ref::<Burst>() else { return Ok(VmState::Continue) };
+    if is_late(burst.deadline) {
         drop(burst);
-        // A protected call gets one instruction further, not another burst.
-        lua.set_hook(HookTriggers::new().every_nth_instruction(1), |_, _| Err(Error::runtime("timeout")))?;
-        return Err(Error::runtime("timeout"));
+        return Err(cut_off(lua));
     }
     let pauses = burst.thread.as_ref().is_some_and(|thread| *thread == lua.current_thread());
     Ok(if pauses { VmState::Yield } else { VmState::Continue })

@@ -1,14 +1,16 @@
-//! What scripts see of proxies, servers, listeners and stick tables, and what they change by commands of the runtime API. Must
-//! never change anything by other means than these.
+//! What scripts see of proxies, servers, listeners and stick tables, and what they change: by commands of the runtime API, but
+//! for what is logged in another way. Must never change anything while the process starts.
 
 use std::collections::BTreeMap;
 
 use config::spec::{Mode, TableKeySpec};
 use engine::generation::Generation;
 use engine::service::shutting::shut_sessions;
+use engine::service::transitions::{Orderer, force};
 use engine::stream_state::Cause;
 use engine::worker::Process;
-use live::Admin;
+use live::health::Operation;
+use live::{Admin, Checker};
 use mlua::{IntoLua, Lua, Table, Value};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
@@ -244,6 +246,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         })?,
     )?;
     native.set("command", lua.create_function(command)?)?;
+    native.set("force", lua.create_function(force_server)?)?;
     native.set(
         "challenge_ready",
         lua.create_function(|_, (name, domain): (String, String)| {
@@ -262,6 +265,34 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
             Ok(())
         })?,
     )
+}
+
+/// Whether a check may be spoken for: that of another server may not, nor an agent that is off.
+fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checker) -> bool {
+    let state = known.process.live.proxies.get(proxy.index);
+    match checker {
+        Checker::Health => server.tracking.leader.is_none(),
+        Checker::Agent => {
+            state.and_then(|state| state.health(server.index, checker)).is_some_and(|own| own.is_enabled())
+        }
+    }
+}
+
+/// `(proxy, server, checker, operation)`: says what a server does, in the name of one of its checks.
+fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, String, String)) -> mlua::Result<()> {
+    let checker = if checker == "health" { Checker::Health } else { Checker::Agent };
+    let operation = match operation.as_str() {
+        "up" => Operation::Up,
+        "stopping" => Operation::Stopping,
+        _ => Operation::Down,
+    };
+    if let Some((worker, known)) = crate::here().zip(Known::now())
+        && let Some((proxy, server)) = known.server(proxy, server)
+        && is_checked(&known, (proxy, server), checker)
+    {
+        force(&worker, (proxy, server), (checker, operation), Orderer::Script);
+    }
+    Ok(())
 }
 
 /// What a command answers, without the end of its line; nil where it cannot be answered now.

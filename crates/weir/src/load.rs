@@ -135,7 +135,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
         // It will not be served. Rules, names of hosts and accounts are looked at all the same: everything is told at once.
         let mut resolver = resolver(&loaded.sources, &loaded.environment, settings);
         // What scripts register may be named; they run no further.
-        let _ = scripts::load(&loaded.spec, &mut resolver.services, &mut found);
+        let _ = scripts::load(&loaded.spec, &loaded.environment, &mut resolver.services, &mut found);
         let mut spec = loaded.spec.clone();
         if settings.ignore_unresolved {
             disable_unresolved(&mut spec, &mut resolver);
@@ -182,7 +182,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     apply(&mut spec, settings);
     let written_threads = threads_of(&spec);
     let threads = processors::settle(&mut spec.global, messages);
-    let scripts = scripts::load(&spec, &mut resolver.services, &mut found);
+    let scripts = scripts::load(&spec, &environment, &mut resolver.services, &mut found);
     let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         for server in disable_unresolved(&mut spec, &mut resolver) {

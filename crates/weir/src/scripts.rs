@@ -1,6 +1,8 @@
 //! Lends scripts what they need of this program, and loads them. Must never run one while the process serves.
 
+use crate::host;
 use config::diagnostic::Diagnostic;
+use config::environment::Environment;
 use config::spec::Spec;
 use control::runtime::process;
 use engine::service::registry::Services;
@@ -8,9 +10,12 @@ use lua::{Scripts, Surroundings};
 use std::io::Write;
 
 /// Loads the scripts of a configuration; `services` gets what they register.
-pub fn load(spec: &Spec, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
+pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let threads = spec.global.nbthread.unwrap_or(1);
-    let around = Surroundings { threads, print, info: process::information, command: process::execute };
+    // Scripts alone ask for a copy of it.
+    let variables = if spec.global.lua.scripts.is_empty() { Vec::new() } else { host::variables(environment) };
+    let around =
+        Surroundings { threads, variables: &variables, print, info: process::information, command: process::execute };
     lua::load(&spec.global.lua, around, services, found)
 }
 

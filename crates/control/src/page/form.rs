@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::generation::Generation;
 use engine::service::registry::PageRequest;
 use engine::service::shutting::shut_sessions;
-use engine::service::transitions::{force, set_admin};
+use engine::service::transitions::{Orderer, force, set_admin};
 use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};
 use live::health::Operation;
@@ -195,7 +195,7 @@ fn apply(worker: &Worker, (proxy, server): (&Proxy, &Server), action: Action) ->
         Action::Force(checker, operation) => {
             let has = checker == Checker::Health || server.agent.is_some();
             if has {
-                force(worker, proxy, server, checker, operation);
+                force(worker, (proxy, server), (checker, operation), Orderer::Page);
             }
             has
         }

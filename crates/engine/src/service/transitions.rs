@@ -57,6 +57,28 @@ fn is_online(one: &ServerStatus) -> bool {
     one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0
 }
 
+/// Whose order it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orderer {
+    /// The runtime API.
+    Cli,
+    /// The statistics page.
+    Page,
+    /// A script.
+    Script,
+}
+
+impl Orderer {
+    /// As HAProxy logs it.
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Cli => "changed from CLI",
+            Self::Page => "changed from Web interface",
+            Self::Script => "changed from Lua script",
+        }
+    }
+}
+
 /// Why a server's state changes.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
@@ -64,8 +86,8 @@ pub enum Cause<'a> {
     Told,
     /// This is what a check found.
     Check(&'a Report),
-    /// An order of the runtime API.
-    Order,
+    /// Somebody has ordered it.
+    Order(Orderer),
     /// It tracks this server.
     Leader(&'a str),
     /// Its name was resolved, or for this reason not.
@@ -166,7 +188,7 @@ fn settle_one(
     }
     let why = match cause {
         Cause::Told | Cause::Check(_) => None,
-        Cause::Order => Some("changed from CLI"),
+        Cause::Order(orderer) => Some(orderer.sentence()),
         _ => Some(""),
     };
     events::changed(worker, (proxy, server), transition, why);
@@ -217,7 +239,7 @@ pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) 
     let was_out = worker.process.live.proxies[proxy.index]
         .status(server.index)
         .is_some_and(|before| before.admin == Admin::Maintenance);
-    change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
+    change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order(Orderer::Cli));
     if !was_out && admin == Admin::Maintenance {
         // A server in maintenance gets no connections; links that are in use now are not kept either.
         worker.process.forget_links(server.serial);
@@ -225,6 +247,12 @@ pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) 
 }
 
 /// An order says what a server does, in the name of one of its checks.
-pub fn force(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, operation: Operation) {
-    change(worker, proxy, server, |state| state.force(server.index, checker, operation, rt::now()), Cause::Order);
+pub fn force(
+    worker: &Worker,
+    (proxy, server): (&Proxy, &Server),
+    (checker, operation): (Checker, Operation),
+    orderer: Orderer,
+) {
+    let changes = |state: &ProxyState| state.force(server.index, checker, operation, rt::now());
+    change(worker, proxy, server, changes, Cause::Order(orderer));
 }

@@ -42,7 +42,7 @@ pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
         state.set_weight(server.index, weight);
         state.status(server.index).map(|after| live::Transition { before, after })
     };
-    transitions::change(worker, proxy, server, changes, transitions::Cause::Order);
+    transitions::change(worker, proxy, server, changes, transitions::Cause::Order(transitions::Orderer::Cli));
 }
 
 #[cfg(test)]

@@ -104,10 +104,17 @@ local function order_server(method, before, after)
 end
 for method, how in pairs({
     set_drain = { "state", "drain" }, set_maint = { "state", "maint" }, set_ready = { "state", "ready" },
+}) do
+    order_server(method, { "set", "server" }, how)
+end
+for method, how in pairs({
     check_force_up = { "health", "up" }, check_force_nolb = { "health", "stopping" },
     check_force_down = { "health", "down" }, agent_force_up = { "agent", "up" }, agent_force_down = { "agent", "down" },
 }) do
-    order_server(method, { "set", "server" }, how)
+    server_methods[method] = function(self)
+        local server = own(self, "Server", method)
+        native.force(server.proxy, server.index, how[1], how[2])
+    end
 end
 for method, how in pairs({
     check_enable = { "enable", "health" }, check_disable = { "disable", "health" },

@@ -31,6 +31,7 @@ mod http2_peers;
 mod lua;
 mod lua_classes;
 mod lua_filters;
+mod lua_manual;
 mod manual;
 mod master;
 mod memory;

@@ -192,7 +192,7 @@ impl Scene<'_> {
         let reason = match self.cause {
             Cause::Told => String::new(),
             Cause::Check(report) => format!(", {}", crate::check::reason(report)),
-            Cause::Order => ", changed from CLI".to_owned(),
+            Cause::Order(orderer) => format!(", {}", orderer.sentence()),
             Cause::SavedServer => ", changed from server-state after a reload".to_owned(),
             Cause::Leader(_) | Cause::Name(_) => self.via(),
         };

@@ -53,7 +53,7 @@ fn force(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server), checke
         }
         (_, Checker::Agent) => return call.refuse("'set server <srv> agent' expects 'up' or 'down'."),
     };
-    transitions::force(call.state, proxy, server, checker, operation);
+    transitions::force(call.state, (proxy, server), (checker, operation), transitions::Orderer::Cli);
 }
 
 /// `agent-addr`, `agent-port`, `check-addr` and `check-port`.

@@ -1,0 +1,139 @@
+//! The functions of the string library that look for patterns: a search that may take long is ours, and is ended where the
+//! script is; Lua's own cannot be ended. Must never keep a text.
+
+use mlua::{Lua, MultiValue, Table, Value};
+
+use crate::machine::{cut_off, is_late};
+use crate::matching::{Extent, Fault, Search, longest_text};
+use crate::shared::{Burst, CLASSES};
+
+/// Steps that Lua's own functions may take: some hundredths of a second.
+const STEPS: f64 = 1e7;
+
+const FUNCTIONS: &str = include_str!("prelude/strings.lua");
+
+/// Replaces the functions, where scripts have the library.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
+    let Value::Table(string) = lua.globals().get::<Value>("string")? else { return Ok(()) };
+    let native: Table = lua.named_registry_value("native")?;
+    native.set(
+        "longest_text",
+        lua.create_function(|_, pattern: mlua::String| Ok(longest_text(&pattern.as_bytes(), STEPS)))?,
+    )?;
+    native.set("seek", lua.create_function(seek)?)?;
+    native.set("seek_text", lua.create_function(seek_text)?)?;
+    native.set("expand", lua.create_function(expand)?)?;
+    lua.load(FUNCTIONS).set_name(format!("={CLASSES}")).call((native, string))
+}
+
+/// Where a script's time is over; `None`: it has all the time.
+fn is_over(lua: &Lua) -> impl Fn() -> bool + use<> {
+    let deadline = lua.app_data_ref::<Burst>().and_then(|burst| burst.deadline);
+    move || is_late(deadline)
+}
+
+/// A fault as an error, or as what the caller raises.
+fn told(lua: &Lua, fault: Fault) -> mlua::Result<MultiValue> {
+    match fault {
+        Fault::Stopped => Err(cut_off(lua)),
+        Fault::Malformed(why) => wrong(lua, &why),
+    }
+}
+
+fn wrong(lua: &Lua, why: &str) -> mlua::Result<MultiValue> {
+    Ok([Value::Boolean(false), Value::String(lua.create_string(why)?)].into_iter().collect())
+}
+
+/// `(text, pattern, from, last, mode)`: the first match at `from` or behind it that does not end at `last`: where it begins,
+/// where it ends, and what it captures; with `is_whole` itself where it captures nothing. Nothing where there is none; false
+/// and why where the pattern is none.
+fn seek(
+    lua: &Lua,
+    (text, pattern, from, last, (is_whole, is_anchored)): (
+        mlua::String,
+        mlua::String,
+        usize,
+        Option<usize>,
+        (bool, bool),
+    ),
+) -> mlua::Result<MultiValue> {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let pattern = if is_anchored { &pattern[1..] } else { &pattern[..] };
+    let is_over = is_over(lua);
+    let go_on = || !is_over();
+    let mut search = Search::new(&text, pattern, &go_on);
+    for start in from..=text.len() {
+        match search.at(start) {
+            Err(fault) => return told(lua, fault),
+            Ok(Some(end)) if Some(end) != last => return found(lua, &search, &text, (start, end), is_whole),
+            Ok(_) if is_anchored => break,
+            Ok(_) => {}
+        }
+    }
+    Ok(MultiValue::new())
+}
+
+fn found(
+    lua: &Lua,
+    search: &Search<'_>,
+    text: &[u8],
+    (start, end): (usize, usize),
+    is_whole: bool,
+) -> mlua::Result<MultiValue> {
+    let number = |place: usize| Value::Integer(i64::try_from(place).unwrap_or(i64::MAX));
+    let mut all = vec![number(start + 1), number(end)];
+    for (start, extent) in search.captures() {
+        all.push(match extent {
+            Extent::Open => return wrong(lua, "unfinished capture"),
+            Extent::Place => number(start + 1),
+            Extent::Length(length) => Value::String(lua.create_string(&text[*start..start + length])?),
+        });
+    }
+    if is_whole && search.captures().is_empty() {
+        all.push(Value::String(lua.create_string(&text[start..end])?));
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// `(text, part, from)`: where a part is.
+fn seek_text(
+    _: &Lua,
+    (text, part, from): (mlua::String, mlua::String, usize),
+) -> mlua::Result<(Option<usize>, Option<usize>)> {
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let place = text.get(from..).and_then(|rest| memchr::memmem::find(rest, &part)).map(|place| place + from);
+    Ok((place.map(|place| place + 1), place.map(|place| place + part.len())))
+}
+
+/// `(replacement, whole, captures...)`: `%0` to `%9` and `%%`.
+fn expand(
+    lua: &Lua,
+    (replacement, whole, captures): (mlua::String, mlua::String, mlua::Variadic<Value>),
+) -> mlua::Result<MultiValue> {
+    let replacement = replacement.as_bytes();
+    let (mut out, mut bytes) = (Vec::with_capacity(replacement.len()), replacement.iter());
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.as_slice().first()) {
+            (b'%', Some(b'%')) => out.push(b'%'),
+            (b'%', Some(b'0')) => out.extend_from_slice(&whole.as_bytes()),
+            (b'%', Some(digit @ b'1'..=b'9')) => match captures.get(usize::from(digit - b'1')) {
+                Some(Value::String(text)) => out.extend_from_slice(&text.as_bytes()),
+                Some(Value::Integer(place)) => out.extend_from_slice(place.to_string().as_bytes()),
+                _ => {
+                    let number = digit - b'0';
+                    return wrong(lua, &format!("invalid capture index %{number} in replacement string"));
+                }
+            },
+            (b'%', _) => return wrong(lua, "invalid use of '%' in replacement string"),
+            (byte, _) => {
+                out.push(*byte);
+                continue;
+            }
+        }
+        bytes.next();
+    }
+    Ok([Value::String(lua.create_string(&out)?)].into_iter().collect())
+}

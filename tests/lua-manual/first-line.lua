@@ -1,0 +1,2 @@
+--: log Hello World !
+core.Alert("Hello World !");

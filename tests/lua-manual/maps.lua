@@ -1,0 +1,13 @@
+--: file geo.map 10.0.0.0/8 ten\n192.0.2.0/24 documentation\n
+--: http http-request return status 200 content-type text/plain lf-string %[lua.country]
+--: ask http GET /\r\nx-forwarded-for: 10.1.1.1 => \r\n\r\nten
+--: ask http GET /\r\nx-forwarded-for: 192.0.2.9 => \r\n\r\ndocumentation
+--: ask http GET /\r\nx-forwarded-for: 203.0.113.1 => \r\n\r\nusa
+--: ask http GET / => \r\n\r\nusa
+local otherwise = "usa"
+local countries = Map.new("FOLDER/geo.map", Map._ip)
+core.register_fetches("country", function(txn)
+    local address = txn.f:req_fhdr("x-forwarded-for") or txn.f:src()
+    if address == nil then return otherwise end
+    return countries:lookup(address) or otherwise
+end)
