@@ -43,6 +43,7 @@ targets! {
     proxy_protocol,
     regex,
     runtime_line,
+    shared_counts,
     socks4,
     spoe_file,
     spop,

@@ -131,7 +131,12 @@ impl CountsFile {
 
     /// Reads all records that there may be.
     fn read(&mut self) -> io::Result<()> {
-        let size = self.file.metadata()?.len().saturating_sub(RECORD as u64) / RECORD as u64;
+        let size = self.file.metadata()?.len();
+        if size < RECORD as u64 {
+            // Somebody has emptied it: it begins anew.
+            self.file.write_all_at(&header(), 0)?;
+        }
+        let size = size.saturating_sub(RECORD as u64) / RECORD as u64;
         let places = size.min(u64::from(self.most)) as usize;
         self.bytes.clear();
         self.bytes.resize(places * RECORD, 0);

@@ -100,6 +100,10 @@ fn hostile_files_are_refused() {
     assert_eq!(take(&mut one, &["b"]), [Some((0, 0))]);
     shm.file().set_len(1 << 40).expect("sparse");
     assert_eq!(take(&mut one, &["c"]), [None]);
+    // One that was emptied begins anew.
+    shm.file().set_len(0).expect("cut");
+    assert_eq!(take(&mut one, &["c"]), [Some((0, 0))]);
+    assert!(CountsFile::open(shm.file(), 1).is_ok());
 }
 
 #[test]
