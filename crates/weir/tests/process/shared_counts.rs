@@ -25,6 +25,13 @@ impl Shm {
     fn path(&self) -> PathBuf {
         Path::new("/dev/shm").join(&self.0)
     }
+
+    /// Whether an object has a record.
+    fn has(&self, guid: &[u8]) -> bool {
+        let bytes = std::fs::read(self.path()).expect("there");
+        let mut records = bytes.chunks(512).skip(1).filter(|record| record[0] != 0);
+        records.any(|record| usize::from(record[1]) == guid.len() && record[16..].starts_with(guid))
+    }
 }
 
 impl Drop for Shm {
@@ -158,6 +165,19 @@ fn two_processes_count_together_and_a_crash_forgets_nothing() {
 }
 
 #[test]
+fn servers_come_and_go_with_their_counts() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let one = One::start(&folder, &shm, "one", &[]);
+    assert!(!shm.has(b"added"));
+    assert_eq!(one.ask("add server app/added 127.0.0.1:1 guid added"), "New server registered.\n\n");
+    wait_until("the added server is in the file", || shm.has(b"added"));
+    assert!(one.ask("clear counters server app/added").contains("Append 'force' to clear anyway."));
+    assert_eq!(one.ask("del server app/added"), "Server deleted.\n\n");
+    wait_until("the removed server is not in the file", || !shm.has(b"added"));
+    assert!(shm.has(b"s1") && shm.has(b"web") && shm.has(b"app"));
+}
+
+#[test]
 fn memory_that_cannot_be_used_is_refused() {
     let (folder, shm) = (Folder::new(), Shm::new());
     let name = format!("/{}", shm.0);
@@ -213,10 +233,7 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     assert_eq!(service.worker(), worker);
     exchange(&mut connect(service.port), &get("/"));
     assert_eq!((shown(&service, "web", "req_tot"), shown(&service, "more", "req_tot")), (2, 0));
-    wait_until("the new object is in the file", || {
-        let bytes = std::fs::read(shm.path()).expect("there");
-        bytes.chunks(512).skip(1).filter(|record| record[0] == 1).any(|record| record[16..21] == *b"more\0")
-    });
+    wait_until("the new object is in the file", || shm.has(b"more"));
     // A new worker.
     service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
     assert!(service.reload().starts_with("Success=1\n"));
