@@ -400,7 +400,12 @@ fn a_dead_collector_loses_spans_and_delays_nothing() {
         settled(&world, [0, 0, 6, 6]).await;
         let shown = api::ask("show otel").await;
         let failing = "traces http://10.0.9.1:4318/v1/traces 0 8192 0 0 6 6 FAILING \"";
-        assert!(shown.starts_with(&format!("{HEAD}{failing}")) && shown.contains("refused\" "), "{shown}");
+        assert!(
+            shown.starts_with(&format!("{HEAD}{failing}"))
+                && shown.contains("Connection refused")
+                && shown.contains("\" "),
+            "{shown}"
+        );
         let log = world.take_log().await;
         let told = log.iter().filter(|line| line.contains("OpenTelemetry: collector http://10.0.9.1:4318/v1/traces"));
         assert_eq!(told.count(), 1, "{log:#?}");
