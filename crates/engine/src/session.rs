@@ -33,6 +33,7 @@ use crate::handshake;
 use crate::stream;
 use crate::stream::attaching::Attached;
 use crate::stream::http::Client;
+use crate::stream::private::PrivateLinks;
 use crate::stream::rules::run_connection;
 use crate::stream::task::StreamTask;
 use crate::worker::{SharedStreamState, Worker};
@@ -59,6 +60,8 @@ pub(crate) struct Rare {
     reversed: OnceCell<Guard>,
     /// The server that rules have given its connection to.
     attached: Cell<Option<Attached>>,
+    /// Links to servers that no other session may use.
+    private: RefCell<PrivateLinks>,
     /// What its protocol has seen.
     pub(crate) protocol: Cell<ProtocolFacts>,
 }
@@ -98,6 +101,16 @@ pub struct Session {
 }
 
 impl Session {
+    /// Its own links to servers, where it has had any. All of its streams use them.
+    pub fn private_links(&self) -> Option<&RefCell<PrivateLinks>> {
+        self.rare.get().map(|rare| &rare.private)
+    }
+
+    /// The same, of a session that is to have some.
+    pub fn own_private_links(&self) -> &RefCell<PrivateLinks> {
+        &self.rare.get_or_init(Box::default).private
+    }
+
     /// The configuration that it began with, and keeps to its end.
     pub fn generation(&self) -> &Generation {
         &self.handle.generation

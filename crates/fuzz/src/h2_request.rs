@@ -23,10 +23,17 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The fields, in order. What `te` says is written anew.
+/// The fields, in order. What `te` says is written anew, and once.
 fn fields(head: &Head) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let written = |name: &[u8], value: &[u8]| if name == b"te" { value.to_ascii_lowercase() } else { value.to_vec() };
-    head.fields().map(|(name, value)| (name.to_vec(), written(name, value))).collect()
+    let mut fields = Vec::new();
+    for (name, value) in head.fields() {
+        if name != b"te" {
+            fields.push((name.to_vec(), value.to_vec()));
+        } else if fields.iter().all(|(name, _)| name != b"te") {
+            fields.push((name.to_vec(), value.to_ascii_lowercase()));
+        }
+    }
+    fields
 }
 
 fn read_again(head: &Head) {

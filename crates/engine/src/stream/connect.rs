@@ -30,7 +30,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, ServerEvent};
-use crate::stream::private::PrivateLinks;
+use crate::stream::private;
 use crate::stream::{early, otel, redirect, sharing, websocket};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
@@ -80,8 +80,6 @@ pub struct Request<'a> {
     pub body: Option<&'a mut RequestBody>,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,
-    /// The session's own links.
-    pub private: &'a mut PrivateLinks,
     /// The preferred server.
     pub prefer: Option<Preference>,
     /// The server to avoid: it failed.
@@ -462,7 +460,7 @@ impl Request<'_> {
         }
         let pool = &self.session.worker.process.pool;
         let stays = |link: &Link| link.is(wanted) && link.generation == pool.generation(server.serial);
-        let own = self.private.take(server.serial, stays);
+        let own = private::take(self.session, server.serial, stays);
         if own.is_some() {
             return own;
         }

@@ -27,7 +27,7 @@ use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::link_reuse::keep_link;
-use crate::stream::private::Asked;
+use crate::stream::private::{self, Asked};
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
@@ -237,8 +237,7 @@ impl<'s> Plan<'s> {
             waits_for_bytes: false,
             body: Some(up),
             timer: &mut client.timer,
-            prefer: client.private.preference(proxy, backend),
-            private: &mut client.private,
+            prefer: private::preference(session, proxy, backend),
             exclude: turn.exclude.take(),
             hash: self.hash,
             bound,
@@ -297,7 +296,7 @@ impl<'s> Plan<'s> {
         let Route { proxy, backend } = self.route;
         let mut terms = terms(session, proxy, backend, state, (&target.link, self.close_server));
         let hedge = Hedge { session, state, proxy, backend, hash: self.hash, says_close: self.says_close() };
-        terms.hedge_at = hedge.due(client, bound);
+        terms.hedge_at = hedge.due(bound);
         let mut overtaking = None;
         loop {
             let Target { slot, link } = &mut *target;
@@ -454,19 +453,19 @@ fn answered(
     (leftover, ended): (Leftover, &Exchanged),
 ) -> Option<(SharedStreamState, RequestBody)> {
     if ended.end == End::Validated {
-        give_back(session, client, proxy, &state, leftover);
+        give_back(session, proxy, &state, leftover);
         return Some((state, up));
     }
     // The request was read to its end, and the client's connection goes on.
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
-    give_back(session, client, proxy, &state, leftover);
+    give_back(session, proxy, &state, leftover);
     conclude::conclude(session, state);
     depart(client, end);
     None
 }
 
 /// The server has answered: its link is kept or closed, and its place is free.
-fn give_back(session: &Session, client: &mut Client, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
+fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return };
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
@@ -474,11 +473,11 @@ fn give_back(session: &Session, client: &mut Client, proxy: &Proxy, state: &Shar
         session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
     }
     let asked = Asked::by(&state.borrow().response);
-    client.private.note(asked);
+    private::note(session, asked);
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable {
         link.private |= asked == Asked::Connection;
-        keep_link(session, client, state, backend, (&slot, link));
+        keep_link(session, state, backend, (&slot, link));
     } else {
         if close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.

@@ -30,7 +30,7 @@ use crate::stream::exchange::{End, Exchange};
 use crate::stream::handshake::Greeting;
 use crate::stream::http::Client;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
-use crate::stream::{otel, sharing, sticking};
+use crate::stream::{otel, private, sharing, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
@@ -52,12 +52,12 @@ pub struct Hedge<'a> {
 
 impl Hedge<'_> {
     /// When the request goes to a second server; `None`: never.
-    pub fn due(&self, client: &Client, bound: Option<Bound>) -> Option<Moment> {
+    pub fn due(&self, bound: Option<Bound>) -> Option<Moment> {
         self.backend.limits.hedge?;
         let state = self.state.borrow();
         let request = &state.request;
         let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
-        let is_tied = bound.is_some() || client.private.preference(self.proxy, self.backend).is_some();
+        let is_tied = bound.is_some() || private::preference(self.session, self.proxy, self.backend).is_some();
         if !is_safe || request.framing.has_body() || request.upgrade || is_tied || state.attempts.hedged {
             return None;
         }
@@ -77,7 +77,6 @@ impl Hedge<'_> {
             waits_for_bytes: false,
             body: None,
             timer: &mut client.timer,
-            private: &mut client.private,
             prefer: None,
             exclude: Some(exclude),
             hash: self.hash,

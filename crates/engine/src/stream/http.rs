@@ -12,7 +12,7 @@ use conn::transport::Transport;
 use rt::LocalRc;
 
 use crate::session::Session;
-use crate::stream::private::PrivateLinks;
+use crate::stream::private;
 use crate::stream::request;
 use crate::stream::several;
 use crate::stream::task::StreamTask;
@@ -24,8 +24,6 @@ pub struct Client {
     pub conn: Downstream,
     /// The session's one timer.
     pub timer: rt::Timer,
-    /// Links to servers that no other session may use.
-    pub private: PrivateLinks,
     /// Requests served before this one.
     pub served: u32,
     /// When the wait for this request began: the accept, or the end of the previous answer.
@@ -56,7 +54,6 @@ impl Client {
         Self {
             conn: Downstream::new(transport),
             timer: rt::Timer::new(),
-            private: PrivateLinks::default(),
             served: 0,
             since: session.accepted,
             since_date: session.accept_date(),
@@ -73,7 +70,6 @@ impl Client {
         Self {
             conn,
             timer: rt::Timer::new(),
-            private: PrivateLinks::default(),
             served,
             since: now,
             since_date: date,
@@ -184,7 +180,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// Waits for the first byte of a request, holding nothing but the session: what follows from it is found out anew by each
 /// look, which costs less than to keep it. A stop ends the wait, unless the client is owed a word first.
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
-    client.private.discard_disturbed(cx);
+    private::discard_disturbed(session, cx);
     if client.conn.poll_readable(cx).is_ready() {
         if rt::poll_memory(cx, rt::Stage::Request).is_ready() {
             return Poll::Ready(Wait::Readable);

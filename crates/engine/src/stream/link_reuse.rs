@@ -5,14 +5,13 @@ use conn::link::Link;
 use policy::program::{Backend, Server};
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::stream::private;
 use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// Keeps the link for later requests: in the session if it is private, else in the worker's pool (`http-reuse`,
 /// `pool-low-conn`, `max-reuse`, configuration manual, section 5.2).
 pub(super) fn keep_link(
     session: &Session,
-    client: &mut Client,
     state: &SharedStreamState,
     backend: &Backend,
     (slot, mut link): (&Slot, Link),
@@ -25,7 +24,7 @@ pub(super) fn keep_link(
     if link.private || backend.http_reuse == HttpReuse::Never && !server.is_reversed() {
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
         let backend = state.borrow().backend.unwrap_or_default();
-        client.private.put(backend, server, link, most);
+        private::put(session, backend, server, link, most);
     } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;
         // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than

@@ -8,8 +8,9 @@ use live::Preference;
 use policy::program::{Backend, Proxy, Server};
 use wire::http::Head;
 
-/// A session's own idle links, and the server that it last had one to. Few sessions have any, and those that have none
-/// are small.
+use crate::session::Session;
+
+/// A session's own idle links, which all of its streams use, and the server that it last had one to. Few sessions have any.
 #[derive(Default)]
 pub struct PrivateLinks {
     kept: Option<Box<Kept>>,
@@ -50,20 +51,50 @@ impl Asked {
     }
 }
 
+/// The idle link of a session to a server that fits, if there is one that is open and silent.
+pub fn take(session: &Session, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
+    session.private_links()?.borrow_mut().take(serial, fits)
+}
+
+/// Lays a link of a session down; where `most` lie there already it is closed (`max-session-srv-conns`).
+pub fn put(session: &Session, backend: usize, server: &Server, link: Link, most: usize) {
+    if most > 0 {
+        session.own_private_links().borrow_mut().put(backend, server, link, most);
+    }
+}
+
+/// An answer came to a session. Who was once asked to authenticate on a connection stays with it.
+pub fn note(session: &Session, asked: Asked) {
+    let links = match asked {
+        Asked::Nothing => session.private_links(),
+        Asked::Once | Asked::Connection => Some(session.own_private_links()),
+    };
+    if let Some(links) = links {
+        links.borrow_mut().note(asked);
+    }
+}
+
+/// The server that a request for this backend prefers: one that the session still has a connection to.
+pub fn preference(session: &Session, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
+    session.private_links()?.borrow().preference(proxy, backend)
+}
+
+/// Any event on an idle link ends it.
+pub fn discard_disturbed(session: &Session, cx: &mut Context<'_>) {
+    if let Some(links) = session.private_links() {
+        links.borrow_mut().discard_disturbed(cx);
+    }
+}
+
 impl PrivateLinks {
-    /// The idle link to a server that fits, if there is one that is open and silent.
-    pub fn take(&mut self, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
+    fn take(&mut self, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
         let links = &mut self.kept.as_mut()?.links;
         let place = links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
         let (_, mut link) = links.swap_remove(place);
         link.carrier.renew().then_some(link)
     }
 
-    /// Lays a link down; where `most` lie here already it is closed (`max-session-srv-conns`).
-    pub fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
-        if most == 0 {
-            return;
-        }
+    fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
         let last = (backend, server.index, server.serial);
         let kept = self.kept.get_or_insert_with(|| Box::new(Kept { links: Vec::new(), last }));
         if kept.links.len() < most {
@@ -72,15 +103,13 @@ impl PrivateLinks {
         }
     }
 
-    /// An answer came. Who was once asked to authenticate on a connection stays with it.
-    pub fn note(&mut self, asked: Asked) {
+    fn note(&mut self, asked: Asked) {
         if self.asked != Asked::Connection {
             self.asked = asked;
         }
     }
 
-    /// The server that a request for this backend prefers: one that the session still has a connection to.
-    pub fn preference(&self, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
+    fn preference(&self, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
         let kept = self.kept.as_ref()?;
         let (index, server, serial) = kept.last;
         if index != proxy.index || !kept.links.iter().any(|(owner, _)| *owner == serial) {
@@ -93,8 +122,7 @@ impl PrivateLinks {
         }
     }
 
-    /// Any event on an idle link ends it.
-    pub fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
+    fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
         if let Some(kept) = &mut self.kept {
             kept.links.retain_mut(|(_, link)| link.carrier.poll_disturbed(cx).is_pending());
         }

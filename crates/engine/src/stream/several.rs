@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::metrics::Http2Connection;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, request, tracking};
+use crate::stream::{conclude, private, request, tracking};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
@@ -124,6 +124,7 @@ fn poll(
     waiting: &mut Waiting,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Downstream>> {
+    private::discard_disturbed(session, cx);
     let lasts = session.proxy().options.idle_close_on_response;
     if session.is_leaving() {
         connection.leave(lasts);

@@ -28,7 +28,6 @@ use crate::stream::content::Passed;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
-use crate::stream::private::PrivateLinks;
 use crate::stream::rules::cost;
 use crate::stream::task::StreamTask;
 use crate::stream::{
@@ -291,7 +290,6 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
     let Client { conn, timer, .. } = client;
     let bound = persistence::bind_session(session, state, backend, conn.received());
     exhaustion(state)?;
-    let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,
         state,
@@ -300,7 +298,6 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
         waits_for_bytes: true,
         body: None,
         timer,
-        private: &mut private,
         prefer: None,
         exclude: None,
         hash,

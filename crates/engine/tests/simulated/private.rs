@@ -4,6 +4,7 @@
 use testkit::{Peer, Service};
 
 use crate::messages::*;
+use crate::parts::End;
 use crate::world::*;
 
 const NTLM: &str = "HTTP/1.1 401 No\r\nContent-Length: 0\r\nWWW-Authenticate: NTLM\r\n\r\n";
@@ -30,19 +31,45 @@ async fn ask(client: &mut Peer, path: &str) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// Two servers, one worker, so that round robin goes back and forth; the paths of one client, and who answered.
+/// A client that sends one request after the other, by either version: on streams of one connection, by HTTP/2.
+enum Asking {
+    Http1(Peer),
+    Http2(End, u32),
+}
+
+impl Asking {
+    async fn ask(&mut self, path: &str) -> String {
+        match self {
+            Self::Http1(peer) => ask(peer, path).await,
+            Self::Http2(end, newest) => {
+                let stream = *newest + 1;
+                *newest += 2;
+                end.get(stream, path).await;
+                String::from_utf8(end.message(stream).await.payload).unwrap()
+            }
+        }
+    }
+}
+
+/// Two servers, one worker, so that round robin goes back and forth; the paths of one client, and who answered. A session of
+/// HTTP/2 is as much one client as one of HTTP/1.
 fn one_client(options: &str, asked: &'static [(&'static str, &'static str)]) {
     let servers = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80";
-    listen(&format!("balance roundrobin\n {options}\n {servers}")).run(move |world| async move {
-        serve_numbered(&world, S1, "s1");
-        serve_numbered(&world, S2, "s2");
-        let mut client = Peer::connect(WEIR).await;
-        for (place, (path, answered)) in asked.iter().enumerate() {
-            assert_eq!(ask(&mut client, path).await, *answered, "request {place}");
-        }
-        client.close();
-        world.forget_log();
-    });
+    for several in [false, true] {
+        listen(&format!("balance roundrobin\n {options}\n {servers}")).run(move |world| async move {
+            serve_numbered(&world, S1, "s1");
+            serve_numbered(&world, S2, "s2");
+            let mut client = match several {
+                false => Asking::Http1(Peer::connect(WEIR).await),
+                true => Asking::Http2(End::connect().await, 0),
+            };
+            for (place, (path, answered)) in asked.iter().enumerate() {
+                assert_eq!(client.ask(path).await, *answered, "request {place}, several streams: {several}");
+            }
+            drop(client);
+            world.forget_log();
+        });
+    }
 }
 
 #[test]
