@@ -59,6 +59,8 @@ pub(crate) struct Machine {
     lua: ReentrantMutex<Lua>,
     /// Coroutines whose functions have returned, to be used again.
     idle: Mutex<Vec<Thread>>,
+    /// What runs.
+    burst: Arc<Mutex<Burst>>,
     /// What calls functions with their transactions.
     caller: OnceLock<Function>,
     /// The number of its thread, from 1; 0: all share it.
@@ -79,12 +81,14 @@ impl Machine {
         }
         lua.set_app_data(Functions::default());
         lua.set_app_data(Registrations::default());
-        lua.set_app_data(Burst { deadline: None, thread: None, cut: None });
+        let burst = Arc::new(Mutex::new(Burst { deadline: None, thread: None, cut: None }));
+        lua.set_app_data(Arc::clone(&burst));
         prepend_paths(&lua, spec)?;
         let often = limits.forced_yield.unwrap_or(LOOK_AFTER);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua))?;
-        let machine =
-            Self { lua: ReentrantMutex::new(lua), idle: Mutex::default(), caller: OnceLock::new(), number, limits };
+        let watched = Arc::clone(&burst);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua, &watched))?;
+        let (lua, idle) = (ReentrantMutex::new(lua), Mutex::default());
+        let machine = Self { lua, idle, burst, caller: OnceLock::new(), number, limits };
         machine.with(|lua| crate::prelude::open(lua, number, machine.limits.keeps_booleans))?;
         Ok(Arc::new(machine))
     }
@@ -116,6 +120,11 @@ impl Machine {
         }
     }
 
+    /// Something else runs from now on. Returns what ran.
+    pub(crate) fn run(&self, burst: Burst) -> Burst {
+        std::mem::replace(&mut *self.burst.lock(), burst)
+    }
+
     /// What calls functions with their transactions, once it is known.
     pub(crate) fn caller(&self) -> Option<&Function> {
         self.caller.get()
@@ -132,6 +141,11 @@ impl Machine {
     }
 }
 
+/// When what runs is cut, and why.
+pub(crate) fn deadline(lua: &Lua) -> Option<(Moment, Cut)> {
+    lua.app_data_ref::<Arc<Mutex<Burst>>>().and_then(|burst| burst.lock().deadline)
+}
+
 /// Whether the time of what runs is over.
 pub(crate) fn is_late(deadline: Option<(Moment, Cut)>) -> bool {
     deadline.is_some_and(|(deadline, _)| rt::clock::moment() >= deadline)
@@ -139,7 +153,8 @@ pub(crate) fn is_late(deadline: Option<(Moment, Cut)>) -> bool {
 
 /// Ends what runs, because its time is over: with the error that is returned, and for good.
 pub(crate) fn cut_off(lua: &Lua) -> Error {
-    if let Some(mut burst) = lua.app_data_mut::<Burst>() {
+    if let Some(burst) = lua.app_data_ref::<Arc<Mutex<Burst>>>() {
+        let mut burst = burst.lock();
         burst.cut = burst.deadline.map(|(_, why)| why);
     }
     // A protected call gets one instruction further, not another burst.
@@ -148,8 +163,8 @@ pub(crate) fn cut_off(lua: &Lua) -> Error {
 }
 
 /// Looks at the clock now and then, and makes what may pause do so.
-fn watch(lua: &Lua) -> mlua::Result<VmState> {
-    let Some(burst) = lua.app_data_ref::<Burst>() else { return Ok(VmState::Continue) };
+fn watch(lua: &Lua, burst: &Mutex<Burst>) -> mlua::Result<VmState> {
+    let burst = burst.lock();
     if is_late(burst.deadline) {
         drop(burst);
         return Err(cut_off(lua));

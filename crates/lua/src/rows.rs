@@ -1,7 +1,7 @@
 //! The fetches, converters and actions that scripts registered, as rows of the tables that configurations name. Must never
 //! run a function whose row was not asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{self, Poll, Waker};
 
 use config::keyword::rule::{
@@ -27,16 +27,42 @@ use crate::{Home, voice};
 /// Arguments of a fetch or a converter at most.
 const MOST_ARGUMENTS: usize = 5;
 
+/// A function that was registered under a key, in each state that has it.
+struct Registered {
+    key: String,
+    /// By the states' numbers.
+    known: Box<[OnceLock<Function>]>,
+}
+
+impl Registered {
+    fn new(key: String, home: &Home) -> Self {
+        let states = match home {
+            Home::Shared(_) => 1,
+            Home::Threads(machines) => machines.len() + 1,
+        };
+        Self { key, known: (0..states).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn in_state(&self, machine: &Machine) -> Option<Function> {
+        let known = self.known.get(machine.number)?;
+        match known.get() {
+            Some(function) => Some(function.clone()),
+            None => machine.function(&self.key).map(|function| known.get_or_init(|| function).clone()),
+        }
+    }
+}
+
 /// Runs what may not pause, and returns what it returned. The arguments are made under the state's lock.
 fn run_at_once(
     machine: &Arc<Machine>,
     what: &Arc<str>,
-    key: &str,
+    registered: &Registered,
     lent: &dyn Lent,
     arguments: impl FnOnce(&mlua::Lua, Function) -> mlua::Result<(Function, Vec<Value>)>,
 ) -> Result<MultiValue, String> {
     machine.with(|lua| {
-        let function = machine.function(key).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
+        let function =
+            registered.in_state(machine).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
         let made = arguments(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
         let mut run = Run::new(machine, made.0, made.1, (Arc::clone(what), machine.limits.session, false))?;
         let mut cx = task::Context::from_waker(Waker::noop());
@@ -80,11 +106,12 @@ fn parameters() -> Signature {
 
 /// Registers a fetch.
 pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool {
-    let (key, what): (_, Arc<str>) = (format!("fetch.{name}"), format!("sample-fetch '{name}'").into());
+    let registered = Registered::new(format!("fetch.{name}"), &home);
+    let what: Arc<str> = format!("sample-fetch '{name}'").into();
     let eval = move |context: &Context<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
         let lent = Evaluation(context);
-        let made = run_at_once(&machine, &what, &key, &lent, |lua, function| {
+        let made = run_at_once(&machine, &what, &registered, &lent, |lua, function| {
             let (caller, mut all) = with_transaction(lua, &machine, function, &lent)?;
             written(lua, arguments, &mut all)?;
             Ok((caller, all))
@@ -101,11 +128,12 @@ pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool
 
 /// Registers a converter.
 pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> bool {
-    let (key, what): (_, Arc<str>) = (format!("converter.{name}"), format!("converter '{name}'").into());
+    let registered = Registered::new(format!("converter.{name}"), &home);
+    let what: Arc<str> = format!("converter '{name}'").into();
     let eval = move |context: &Context<'_>, value: Sample<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
         let lent = Evaluation(context);
-        let made = run_at_once(&machine, &what, &key, &lent, |lua, function| {
+        let made = run_at_once(&machine, &what, &registered, &lent, |lua, function| {
             let input = value.bytes().unwrap_or_default();
             let mut all = vec![Value::String(lua.create_string(input)?)];
             written(lua, arguments, &mut all)?;

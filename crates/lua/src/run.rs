@@ -155,13 +155,12 @@ impl Run {
             let pauses = self.yields && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
             let burst = Burst { deadline, thread, cut: None };
-            let outer = lua.app_data_mut::<Burst>().map(|mut own| std::mem::replace(&mut *own, burst));
+            let outer = machine.run(burst);
             let result = match lent {
                 Some(lent) => LENT.set(lent, || self.thread.resume(arguments)),
                 None => self.thread.resume(arguments),
             };
-            let own = lua.app_data_mut::<Burst>().zip(outer);
-            let cut = own.and_then(|(mut own, outer)| std::mem::replace(&mut *own, outer).cut);
+            let cut = machine.run(outer).cut;
             self.spent += rt::clock::moment().saturating_since(begun);
             match (result, cut) {
                 (_, Some(Cut::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),

@@ -3,9 +3,9 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use crate::machine::{cut_off, is_late};
+use crate::machine::{cut_off, deadline, is_late};
 use crate::matching::{Extent, Fault, Search, longest_text};
-use crate::shared::{Burst, CLASSES};
+use crate::shared::CLASSES;
 
 /// Steps that Lua's own functions may take: some hundredths of a second.
 const STEPS: f64 = 1e7;
@@ -31,7 +31,7 @@ pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
 
 /// Where a script's time is over; `None`: it has all the time.
 fn is_over(lua: &Lua) -> impl Fn() -> bool + use<> {
-    let deadline = lua.app_data_ref::<Burst>().and_then(|burst| burst.deadline);
+    let deadline = deadline(lua);
     move || is_late(deadline)
 }
 
@@ -124,7 +124,7 @@ fn expand(
                 Some(Value::Integer(place)) => out.extend_from_slice(place.to_string().as_bytes()),
                 _ => {
                     let number = digit - b'0';
-                    return wrong(lua, &format!("invalid capture index %{number} in replacement string"));
+                    return wrong(lua, &format!("invalid capture index %{number}"));
                 }
             },
             (b'%', _) => return wrong(lua, "invalid use of '%' in replacement string"),

@@ -412,6 +412,7 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     }
     let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };
     let Some((object, length)) = object(cache, cache_use, head) else { return };
+    let length = length.filter(|_| !filter::may_resize(filters, index));
     let signature = cache_use.signature.unwrap_or_default();
     if cache.plan().hints == config::spec::EarlyHints::Only {
         if !object.hints.is_empty() {

@@ -306,6 +306,52 @@ fn sections_obtain_certificates_of_the_storage() {
     weir.finish();
 }
 
+/// A script is told of records and of certificates, and says that its records are there.
+#[test]
+fn scripts_are_told_of_records_and_of_certificates() {
+    let folder = Folder::new();
+    let Some(program) = pebble(&folder) else { return };
+    let stage = Stage::new(folder, &program);
+    let Stage { directory, names, tls, .. } = &stage;
+    let folder = stage.folder.text();
+    let script = r#"
+core.event_sub({ "ACME" }, function(event, data, sub, when)
+    print(event .. " " .. data.crtname .. " " .. tostring(data.domain) .. " " .. tostring(data.dns_record) .. " "
+        .. type(data.thumbprint))
+end)
+core.register_cli({ "ready" }, "", function(applet, _, name, domain)
+    applet:send(tostring(ACME.challenge_ready(name, domain)))
+end)
+"#;
+    let script = stage.folder.write("s.lua", script);
+    let text = format!(
+        "global\n httpclient.ssl.ca-file {folder}/ca.pem\n httpclient.resolvers.disabled on\n \
+         expose-experimental-directives\n tune.lua.bool-sample-conversion normal\n lua-load {script}\n \
+         stats socket {folder}/weir.sock level admin\n log stdout format raw local0\n\
+         resolvers default\n nameserver n tcp@127.0.0.1:{names}\n hold valid 100\n hold nx 100\n\
+         acme DNS\n directory {directory}\n account-key {folder}/account.key\n challenge dns-01\n\
+         crt-store\n load crt dns.pem acme DNS domains d.example,e.example alias two\n\
+         frontend f\n mode http\n timeout client 20s\n bind 127.0.0.1:{tls} ssl crt @/two\n \
+         http-request return status 200\n"
+    );
+    let file = stage.folder.write("script.cfg", &text);
+    let mut weir = Running::start(Command::new(WEIR).args(["-db", "-f", &file]));
+    for _ in 0..2 {
+        let line = weir.wait_for_line(|line| line.starts_with("ACME_DEPLOY "));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!((words[1], words[4]), ("@/two", "string"), "{line}");
+        let record = format!("_acme-challenge.{}", words[2]);
+        stage.records.lock().expect("no panic").insert(record, words[3].to_owned());
+    }
+    // So many are not there yet.
+    assert_eq!(stage.ask("ready @/two d.example"), "1\n");
+    assert_eq!(stage.ask("ready @/two e.example"), "0\n");
+    let line = weir.wait_for_line(|line| line.starts_with("ACME_NEWCERT "));
+    assert_eq!(line, "ACME_NEWCERT @/two nil nil nil\n");
+    weir.send(Signal::TERM);
+    weir.finish();
+}
+
 /// An account that is bound to one of the CA, a profile, a certificate of a crt-list that is there already.
 #[test]
 fn accounts_are_bound_and_profiles_are_asked_for() {

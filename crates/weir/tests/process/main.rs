@@ -29,6 +29,8 @@ mod grpc;
 mod handover;
 mod http2_peers;
 mod lua;
+mod lua_beside;
+mod lua_bombs;
 mod lua_classes;
 mod lua_filters;
 mod lua_manual;

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-const ENGINE: &str = "[e]
+pub const ENGINE: &str = "[e]
 spoe-agent waf
     messages request
     option var-prefix waf
@@ -34,7 +34,7 @@ fn send(stream: &mut UnixStream, (kind, id): (u8, [u8; 2]), payload: &[u8]) {
 }
 
 /// Answers every message: the variable `verdict` is `deny` where the path says so. Tells what it was told.
-fn agent(listener: &UnixListener, told: &Sender<Vec<u8>>) {
+pub fn agent(listener: &UnixListener, told: &Sender<Vec<u8>>) {
     while let Ok((mut stream, _)) = listener.accept() {
         while let Some(frame) = frame(&mut stream) {
             match frame[0] {

@@ -564,6 +564,15 @@ pub fn can_store(filters: &Filters, cache: usize) -> bool {
     order.find(|filter| filter.recodes() || filter.cache() == Some(cache)).is_some_and(|filter| !filter.recodes())
 }
 
+/// Whether a script stands before the filter of a cache: how long the body becomes is not known.
+pub fn may_resize(filters: &Filters, cache: usize) -> bool {
+    let set = &*filters.borrow();
+    let mut order = set.response.iter().map(|index| &set.attached[*index].filter);
+    order
+        .find(|filter| filter.is_scripted() || filter.cache() == Some(cache))
+        .is_some_and(|filter| filter.is_scripted())
+}
+
 /// Has the filter of a cache store the response that is about to pass.
 pub fn keep(filters: &Filters, cache: usize, storing: Storing) {
     let (set, mut storing) = (&mut *filters.borrow_mut(), Some(storing));

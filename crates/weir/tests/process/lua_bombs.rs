@@ -1,0 +1,120 @@
+//! Scripts that never end, or eat all memory: each is ended with HAProxy's sentence, whatever it was registered as, and others
+//! on the same thread are served.
+
+use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on};
+use std::io::{Read, Write};
+
+/// Every bomb, registered as everything. A pattern that backtracks never leaves the library.
+const SCRIPT: &str = r#"
+local function spin() while true do end end
+local function backtracks(text) return tostring(text:find(".-.-.-.-.-.-b")) end
+local bombs = {
+    spin = spin,
+    caught = function() while true do pcall(spin) end end,
+    find = function() backtracks(("a"):rep(100000)) end,
+    match = function() return ("a"):rep(100000):match(".-.-.-.-.-.-(b)") end,
+    gmatch = function() for _ in ("a"):rep(100000):gmatch("a-a-a-a-a-b") do end end,
+    gsub = function() return (("a"):rep(100000):gsub("a-a-a-a-a-b", "")) end,
+    tables = function() local t = {} while true do t[#t + 1] = ("x"):rep(100000) .. #t end end,
+    text = function() local t = "x" while true do t = t .. t end end,
+    rep = function() return ("x"):rep(1 << 30) end,
+    recurse = function() local function call(n) return 1 + call(n + 1) end return call(1) end,
+    nested = function() local function call(n) return (n:gsub(".", call)) end return call("1") end,
+}
+for name, bomb in pairs(bombs) do
+    core.register_fetches(name, function() bomb() end)
+    core.register_converters(name, function() bomb() end)
+    core.register_action(name, { "http-req" }, function() bomb() end)
+    core.register_service(name, "http", function() bomb() end)
+    core.register_service(name .. "-bytes", "tcp", function() bomb() end)
+    core.register_cli({ name }, "", function() bomb() end)
+    core.register_cli({ "task-" .. name }, "", function() core.register_task(bomb) end)
+    local class = { flags = filter.FLT_CFG_FL_HTX, http_headers = function() bomb() end }
+    class.__index = class
+    function class:new() return setmetatable({}, class) end
+    core.register_filter(name, class, function(own) return own end)
+end
+"#;
+
+fn begin(folder: &Folder, limits: &str, bombs: &[&str]) -> Running {
+    let script = folder.write("s.lua", SCRIPT);
+    let at = folder.text();
+    let mut text = format!(
+        "global\n nbthread 1\n tune.lua.bool-sample-conversion normal\n log stdout format raw local0\n \
+         stats socket {at}/cli level admin\n{limits} lua-load {script}\n{DEFAULTS}\
+         frontend other\n bind {at}/other\n http-request return status 200\n\
+         backend b\n server s unix@{at}/other\n"
+    );
+    for name in bombs {
+        text += &format!(
+            "frontend {name}\n log global\n bind {at}/{name}\n \
+             http-request set-header x %[lua.{name}] if {{ path /fetch }}\n \
+             http-request set-header x %[path,lua.{name}] if {{ path /converter }}\n \
+             http-request lua.{name} if {{ path /action }}\n http-request use-service lua.{name} if {{ path /service }}\n \
+             http-request return status 200\n\
+             frontend {name}-filter\n log global\n bind {at}/{name}-filter\n filter lua.{name}\n default_backend b\n\
+             frontend {name}-bytes\n mode tcp\n log global\n bind {at}/{name}-bytes\n \
+             tcp-request content use-service lua.{name}-bytes\n"
+        );
+    }
+    Running::weir(&["-f", &folder.write("weir.cfg", &text)])
+}
+
+/// What a bomb is registered as, where and how it is lit, and how it is named in the log.
+fn forms(name: &str) -> [(String, String, String); 8] {
+    let get = |path: &str| format!("GET /{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let http = |path: &str, said: &str| (name.to_owned(), get(path), format!("Lua {said}"));
+    let cli = |typed: String, said: String| ("cli".to_owned(), format!("{typed}\n"), format!("Lua {said}"));
+    [
+        http("fetch", &format!("sample-fetch '{name}'")),
+        http("converter", &format!("converter '{name}'")),
+        http("action", &format!("function '{name}'")),
+        http("service", &format!("applet http '<lua.{name}>'")),
+        (format!("{name}-filter"), get(""), format!("Lua filter '{name}' ")),
+        (format!("{name}-bytes"), "x".to_owned(), format!("Lua applet tcp '<lua.{name}-bytes>'")),
+        cli(name.to_owned(), format!("cli '<lua.cli.{name}>'")),
+        cli(format!("task-{name}"), "task".to_owned()),
+    ]
+}
+
+/// Lights every form of the bombs, and has another client served meanwhile.
+fn light(folder: &Folder, weir: &mut Running, bombs: &[(&str, &[&str])]) {
+    for (name, sentences) in bombs {
+        for (place, sent, said) in forms(name) {
+            let mut stream = connect_unix(&folder.path(&place));
+            stream.write_all(sent.as_bytes()).expect("sent");
+            let mut other = connect_unix(&folder.path("other"));
+            let answer = exchange_on(&mut other, "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+            assert_eq!(answer.0, 200, "{name} {place}");
+            let line = weir.wait_for_line(|line| line.contains(&said));
+            assert!(sentences.iter().any(|sentence| line.contains(sentence)), "{name} {place}: {line}");
+            // The connection lives no longer than its bomb.
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    }
+}
+
+#[test]
+fn what_never_ends_is_ended() {
+    let folder = Folder::new();
+    let limits = " tune.lua.burst-timeout 200ms\n tune.lua.session-timeout 300ms\n tune.lua.service-timeout 300ms\n \
+                  tune.lua.task-timeout 300ms\n";
+    let names = ["spin", "caught", "find", "match", "gmatch", "gsub"];
+    let mut weir = begin(&folder, limits, &names);
+    // What may pause does so, and ends when all its time is over.
+    let timeouts = &["burst timeout.", "execution timeout."][..];
+    light(&folder, &mut weir, &names.map(|name| (name, timeouts)));
+}
+
+#[test]
+fn what_eats_memory_or_calls_itself_is_ended() {
+    let folder = Folder::new();
+    let limits = " tune.lua.burst-timeout 60s\n tune.lua.session-timeout 60s\n tune.lua.service-timeout 60s\n \
+                  tune.lua.maxmem 8\n";
+    let memory = &["out of memory error."][..];
+    let deep = &["out of memory error.", "stack overflow"][..];
+    let bombs = [("tables", memory), ("text", memory), ("rep", memory), ("recurse", deep), ("nested", deep)];
+    let names = bombs.map(|(name, _)| name);
+    let mut weir = begin(&folder, limits, &names);
+    light(&folder, &mut weir, &bombs);
+}
