@@ -82,7 +82,8 @@ fn light(folder: &Folder, weir: &mut Running, bombs: &[(&str, &[&str])]) {
     for (name, sentences) in bombs {
         for (place, sent, said) in forms(name) {
             let mut stream = connect_unix(&folder.path(&place));
-            stream.write_all(sent.as_bytes()).expect("sent");
+            // A service may have ended before it was asked.
+            let _ = stream.write_all(sent.as_bytes());
             let mut other = connect_unix(&folder.path("other"));
             let answer = exchange_on(&mut other, "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
             assert_eq!(answer.0, 200, "{name} {place}");
@@ -97,8 +98,8 @@ fn light(folder: &Folder, weir: &mut Running, bombs: &[(&str, &[&str])]) {
 #[test]
 fn what_never_ends_is_ended() {
     let folder = Folder::new();
-    let limits = " tune.lua.burst-timeout 200ms\n tune.lua.session-timeout 300ms\n tune.lua.service-timeout 300ms\n \
-                  tune.lua.task-timeout 300ms\n";
+    let limits = " tune.lua.burst-timeout 50ms\n tune.lua.session-timeout 80ms\n tune.lua.service-timeout 80ms\n \
+                  tune.lua.task-timeout 80ms\n";
     let names = ["spin", "caught", "find", "match", "gmatch", "gsub"];
     let mut weir = begin(&folder, limits, &names);
     // What may pause does so, and ends when all its time is over.
