@@ -37,6 +37,10 @@ for scenario in rules-10-onecore map-million-onecore session-rate redirect-rate 
     reject-content-onecore reject-connection-onecore redirect-keep-alive-onecore deny-keep-alive-onecore; do
     measure $scenario 5 2 --no-direct "$@"
 done
+# What happens inside: the cache, compression, agents and applications.
+for scenario in cache-hits cache-hits-onecore compression spoe-onecore fastcgi-onecore; do
+    measure $scenario 5 2 --no-direct "$@"
+done
 measure server-close 2 1 --no-direct "$@"
 measure connection-rate 2 1 --no-direct "$@"
 measure size-sweep 1 1.5 "$@"

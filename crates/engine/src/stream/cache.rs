@@ -58,6 +58,8 @@ pub struct CacheUse {
     pub(super) asks_for: Option<(usize, Arc<Object>)>,
     /// The conditions of the request are the cache's own.
     conditional: bool,
+    /// The client wants no response of a server.
+    only_if_cached: bool,
 }
 
 /// What a cache does for a request.
@@ -209,8 +211,8 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     }
     if asked.only_if_cached {
         found = match found {
-            Found::Hit(object) | Found::Stale(object) => Found::Hit(object),
-            Found::Hints(_) | Found::Nothing => return Help::Unsatisfied,
+            Found::Stale(object) => Found::Hit(object),
+            other => other,
         };
     }
     let falls_back = (may_answer && !authorized && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
@@ -226,6 +228,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         falls_back,
         asks_for: None,
         conditional: false,
+        only_if_cached: asked.only_if_cached,
     };
     let lies = (!authorized && matches!(found, Found::Nothing | Found::Hints(_)))
         .then(|| lies(session, cache, (&cache_use, index)));
@@ -234,6 +237,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             cache_use.lies = Some((index, place));
             Help::Reads
         }
+        None if asked.only_if_cached && !matches!(found, Found::Hit(_)) => return Help::Unsatisfied,
         // It neither waits for another request nor has others wait for it.
         None if authorized && !matches!(found, Found::Hit(_)) => Help::None,
         None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
@@ -272,7 +276,10 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
     let state = &mut *state.borrow_mut();
     state.timings.request = Some(rt::now());
     disk.write(cache, rt::now());
-    let Some(object) = object else { return Help::None };
+    let Some(object) = object else {
+        let alone = state.cache.as_ref().is_some_and(|cache_use| cache_use.only_if_cached);
+        return if alone { Help::Unsatisfied } else { Help::None };
+    };
     count(session, state, |counters| &counters.cache_hits);
     state.cache_hit = Some(index);
     if let Some(cache_use) = &mut state.cache {

@@ -123,3 +123,23 @@ fn a_disk_that_fails_is_a_miss() {
         });
     }
 }
+
+/// What lies in the file is stored, too.
+#[test]
+fn a_request_for_what_is_stored_alone_gets_what_lies_in_the_file() {
+    for (how, expected) in [(SOUND, "200 OK"), (LIES, "504 Gateway Time-out")] {
+        cached("", "max-object-size 500000\n rfc9111 on\n disk /nowhere/c 4").run(move |world| async move {
+            let disk = Memory::default();
+            world.shared().disks.set(0, Box::new(disk.clone()));
+            let mut s1 = Service::at(S1);
+            for number in 0..4 {
+                fetch(&mut s1, number, true).await;
+            }
+            disk.0.1.store(how, Relaxed);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(request("GET /0", "Cache-Control: only-if-cached\r\n")).await;
+            let got = client.receive_rest().await;
+            assert!(got.starts_with(format!("HTTP/1.1 {expected}\r\n").as_bytes()), "{expected}");
+        });
+    }
+}

@@ -480,6 +480,41 @@ fn nobody_changes_what_others_get() {
         ),
         ("another query", &[Asked("GET", "/a?b", "", OK), AGAIN]),
         ("a target with another host", &[Served("GET", "http://b/a", "", &["400 Bad request"]), AGAIN]),
+        ("an encoded path", &[Asked("GET", "/%61", "", OK), AGAIN]),
+        ("a path with dots", &[Asked("GET", "/b/../a", "", OK), AGAIN]),
+        ("a blank in the name of a field", &[Served("GET", "/a", "X y: 1\r\n", &["400 Bad request"]), FIRST]),
+        (
+            "an origin that the response names",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "Origin: http://evil\r\n",
+                    "HTTP/1.1 200 OK\r\nVary: Origin\r\nCache-Control: max-age=50\r\nContent-Length: 4\r\n\r\nevil",
+                ),
+                Asked(
+                    "GET",
+                    "/a",
+                    "",
+                    "HTTP/1.1 200 OK\r\nVary: Origin\r\nCache-Control: max-age=50\r\nContent-Length: 4\r\n\r\ngood",
+                ),
+                Served("GET", "/a", "", &["200 OK", "good"]),
+                Served("GET", "/a", "Origin: http://evil\r\n", &["200 OK", "evil"]),
+            ],
+        ),
+        (
+            "a coding that nobody has accepted",
+            &[
+                Asked(
+                    "GET",
+                    "/a",
+                    "Accept-Encoding: gzip\r\n",
+                    "HTTP/1.1 200 OK\r\nVary: Accept-Encoding\r\nContent-Encoding: br\r\nCache-Control: \
+                     max-age=50\r\nContent-Length: 4\r\n\r\ncode",
+                ),
+                AGAIN,
+            ],
+        ),
         ("two hosts", &[Served("GET", "/a", "Host: b\r\n", &["400 Bad request"]), FIRST]),
     ]);
 }

@@ -42,6 +42,7 @@ mod multipath;
 mod namespaces;
 mod networks;
 mod ocsp;
+mod offload_faults;
 mod packages;
 mod pages;
 mod peers;

@@ -114,9 +114,14 @@ async fn obey<'r>(
                 }
             }
             Pause::Disk => {
-                if cache::read(session, &mut client.timer, state).await == Help::Answers {
+                let ending = match cache::read(session, &mut client.timer, state).await {
+                    Help::Answers => Some(Ending::cached()),
+                    Help::Unsatisfied => Some(Ending::unsatisfied()),
+                    _ => None,
+                };
+                if let Some(ending) = ending {
                     state.borrow().last_rule.set(progress.last_of(rules));
-                    return Err(Over::Ended(Ending::cached()));
+                    return Err(Over::Ended(ending));
                 }
             }
             Pause::Shared => {
