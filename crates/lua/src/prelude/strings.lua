@@ -44,7 +44,8 @@ function string.find(text, pattern, init, plain)
     end
     local from = begin(text, init, "find")
     if from > #text then return nil end
-    if plain then return native.seek_text(text, pattern, from) end
+    -- What has no magic letter is a text.
+    if plain or not find(pattern, "[%^%$%*%+%?%.%(%[%%%-]") then return native.seek_text(text, pattern, from) end
     return places(seek(text, pattern, from, nil, false, byte(pattern) == 94))
 end
 
