@@ -17,7 +17,7 @@ use crate::stream::persistence::change_cookies;
 use crate::vacating::{self, Removed};
 use crate::worker::{Process, Worker};
 
-/// How often is looked whether a proxy that was removed has no session any more.
+/// How often is looked whether a configuration has no session any more.
 const FORGETTING: Duration = Duration::from_secs(1);
 
 /// Why a configuration cannot take the place of the one that is served.
@@ -139,6 +139,7 @@ impl Process {
         // Before any session has the new one: none of its own may be led to a server that it does not have.
         self.begin(&next.program, &moves);
         self.retire_proxies(&newest.program, moves.removed_proxies, &older);
+        self.retire_tables((&newest.program, &next.program), &older);
         drop(older);
         self.retire((&newest.program, &next.program), moves.removed);
         self.adopting.store(self.workers(), Ordering::Release);
@@ -184,6 +185,10 @@ impl Process {
             if !self.counters.add_backend(*index) || !self.log_targets.add(proxy) {
                 return Err(Refusal::Full);
             }
+        }
+        let tables = program.tables.iter().enumerate().skip(former.tables.len());
+        if !tables.into_iter().all(|(place, table)| self.live.tables.add(place, table.clone())) {
+            return Err(Refusal::Full);
         }
         let came = Addresses::between(former, program).came;
         if !came.into_iter().all(|(proxy, place)| self.counters.add_bind(proxy, place)) {
@@ -267,6 +272,23 @@ impl Process {
         rt::spawn(rt::Class::Background, rt::NO_TAG, forget(Arc::clone(self), users, servers));
     }
 
+    /// Nothing but sessions that have begun uses stick tables that were removed; after the last of those their entries are freed.
+    fn retire_tables(self: &Arc<Self>, (before, program): (&Program, &Program), older: &[Arc<Generation>]) {
+        let was_there = |place: &usize| before.tables.get(*place).is_some_and(|table| !table.is_removed());
+        let is_removed = |place: &usize| program.tables.get(*place).is_some_and(|table| table.is_removed());
+        let removed: Vec<usize> = (0..before.tables.len()).filter(was_there).filter(is_removed).collect();
+        if removed.is_empty() {
+            return;
+        }
+        removed.iter().for_each(|place| self.live.tables.remove(*place));
+        let (process, users) = (Arc::clone(self), older.iter().map(Arc::downgrade).collect());
+        rt::spawn(rt::Class::Background, rt::NO_TAG, async move {
+            if unused(&process, users).await {
+                removed.iter().filter_map(|place| process.live.tables.get(*place)).for_each(|table| table.free());
+            }
+        });
+    }
+
     /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
     fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
         let mut draining = Vec::with_capacity(removed.len());
@@ -307,14 +329,21 @@ fn take_up(worker: &Rc<Worker>) {
     export::start(worker);
 }
 
-/// Waits until configurations have no session any more, and then forgets servers that only those had, each with its serial
-/// number.
-async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<Removed>) {
+/// Waits until configurations have no session any more. False: the process stops before that.
+async fn unused(process: &Process, users: Vec<Weak<Generation>>) -> bool {
     while users.iter().any(|user| user.strong_count() > 0) {
         if process.is_stopping() {
-            return;
+            return false;
         }
         rt::sleep(FORGETTING).await;
+    }
+    true
+}
+
+/// Waits until configurations have no session any more, and then forgets servers that only those had.
+async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<Removed>) {
+    if !unused(&process, users).await {
+        return;
     }
     for (serial, (proxy, place)) in &servers {
         let _ = process.live.proxies[*proxy].set_admin(*place, Admin::Maintenance, rt::now());

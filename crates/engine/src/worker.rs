@@ -351,7 +351,7 @@ pub struct Worker {
     /// What it has at hand of the configurations that it begins sessions of.
     generations: Generations,
     /// Its own handles to stick tables, by index.
-    tables: Box<[TableHandle]>,
+    tables: AppendOnlyVec<TableHandle>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
     /// Requests that wait for a connection of their server.
@@ -503,9 +503,20 @@ impl Worker {
         &self.states[index]
     }
 
-    /// The stick tables, by this worker's own handles.
-    pub fn tables(&self) -> &[TableHandle] {
-        &self.tables
+    /// The stick table with that index, by this worker's own handle.
+    pub fn table(&self, index: usize) -> Option<&TableHandle> {
+        self.tables.get(index).or_else(|| self.first_table(index))
+    }
+
+    /// The table was added since this worker was asked for one last.
+    #[cold]
+    fn first_table(&self, index: usize) -> Option<&TableHandle> {
+        while let Some(table) = self.process.live.tables.get(self.tables.places()) {
+            if self.tables.push(|_| Rc::new(Arc::clone(table))).is_err() {
+                break;
+            }
+        }
+        self.tables.get(index)
     }
 
     /// What this worker counts.

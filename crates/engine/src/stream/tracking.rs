@@ -30,7 +30,7 @@ pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_st
     if begin_of_client(view, track, of_stream) || is_taken(view.session, view.state, track.number) {
         return Begun::Done;
     }
-    let Some(table) = view.session.worker.tables().get(track.table) else { return Begun::Done };
+    let Some(table) = view.session.worker.table(track.table) else { return Begun::Done };
     let value = track.key.evaluate(context);
     let Some(key) = value.and_then(|value| TableKey::of_sample(table.plan.key, context, value)) else {
         return if context.incomplete.get() { Begun::Later } else { Begun::Done };
@@ -44,7 +44,7 @@ pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -
     let Some(SocketAddr::V4(client)) = view.state.client(view.session).filter(|_| track.of_client) else {
         return false;
     };
-    let Some(table) = view.session.worker.tables().get(track.table) else { return false };
+    let Some(table) = view.session.worker.table(track.table) else { return false };
     if table.plan.key != TableKeySpec::Ipv4 {
         return false;
     }
@@ -94,7 +94,7 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
 /// The entry by which a limit of bandwidth is shared, if it is.
 pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
     let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
-    let table = session.worker.tables().get(limit.table)?;
+    let table = session.worker.table(limit.table)?;
     let value = limit.key.evaluate(context)?;
     let key = TableKey::of_sample(table.plan.key, context, value)?;
     Pinned::new(table, &key, context.now)

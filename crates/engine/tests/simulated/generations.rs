@@ -177,7 +177,6 @@ fn what_needs_a_new_process_is_refused() {
             (more("new", " balance static-rr\n default-server weight 7"), "balance of proxy l"),
             (more("new", " bind 10.0.0.1:81 maxconn 3"), "maxconn of address 10.0.0.1:81 of proxy l"),
             (more("new", " log-format %ci"), "log lines of proxy l"),
-            (more("new", " stick-table type ip size 1"), "tables of the configuration"),
             (more("new", "backend b\n mode log\n server s 10.0.1.9:514"), "rings of the configuration"),
             (named("new").global("tune.bufsize 20000"), "bufsize of the process"),
         ];

@@ -61,6 +61,7 @@ mod records;
 mod reload_crossings;
 mod reload_orders;
 mod reloaded_proxies;
+mod reloaded_tables;
 mod reloads;
 mod replacing;
 mod resolving;

@@ -146,7 +146,7 @@ fn a_frontend_goes_with_its_address_and_its_connections_stay() {
     });
 }
 
-/// A table belongs to its proxy wherever that is written; one that comes or goes needs a new process.
+/// A table belongs to its proxy wherever that is written, and goes with it.
 #[test]
 fn entries_of_stick_tables_stay_with_their_proxies() {
     let tracked = |number: u32| {
@@ -170,8 +170,13 @@ fn entries_of_stick_tables_stay_with_their_proxies() {
             let shown = api::ask(&format!("show table {table}")).await;
             assert!(shown.contains(&format!("http_req_cnt={count}")), "{shown}");
         }
-        let refused = world.adopt(&sections(&format!("{}{APP}{}", tracked(1), table(1))));
-        assert!(refused.is_err(), "{refused:?}");
+        assert_eq!(world.adopt(&sections(&format!("{}{APP}{}", tracked(1), table(1)))), Ok(()));
+        sleep(5).await;
+        is_answered(&mut Peer::connect(OTHER).await, "/", "s1").await;
+        let shown = api::ask("show table").await;
+        assert!(shown.contains("table: t1,") && !shown.contains("table: t0,"), "{shown}");
+        let shown = api::ask("show table t1").await;
+        assert!(shown.contains("http_req_cnt=4"), "{shown}");
     });
 }
 

@@ -28,6 +28,7 @@ pub use plan::{Layout, StickTable};
 pub use servers::ServerNames;
 pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
+use base::AppendOnlyVec;
 use base::moment::Moment;
 use bell::Bell;
 use config::spec::DataKind;
@@ -49,27 +50,44 @@ const SWEPT: usize = 2;
 /// Entries that are looked at in a shard to make room.
 const LOOKED_AT: usize = 64;
 
-/// The tables of a program, by index.
+/// The tables of a process, by their index in the program. Those that were removed are there for sessions that began before.
 #[derive(Debug, Default)]
-pub struct Tables(Vec<Arc<Table>>);
+pub struct Tables {
+    tables: AppendOnlyVec<Arc<Table>>,
+    random: u64,
+}
 
 impl Tables {
     /// Empty ones. `random` keys their hashes.
     pub fn new(tables: &[StickTable], random: u64) -> Self {
-        let key = |at: usize| Key::new(random.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        Self(tables.iter().enumerate().map(|(at, table)| Arc::new(Table::new(table.clone(), key(at)))).collect())
+        let empty = |(at, table): (usize, &StickTable)| Arc::new(Table::new(table.clone(), hash_key(random, at)));
+        Self { tables: tables.iter().enumerate().map(empty).collect(), random }
     }
 
-    /// A table.
+    /// Another one, which is empty. False: its index is not the next one, or there is no room.
+    pub fn add(&self, index: usize, table: StickTable) -> bool {
+        self.tables.push(|at| Arc::new(Table::new(table, hash_key(self.random, at)))) == Ok(index)
+    }
+
+    /// A table is removed: nothing finds it by its name.
+    pub fn remove(&self, index: usize) {
+        self.tables.strike(index);
+    }
+
+    /// A table, be it removed.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Arc<Table>> {
-        self.0.get(index)
+        self.tables.get(index)
     }
 
-    /// All of them.
+    /// All that were not removed.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Table>> {
-        self.0.iter()
+        self.tables.iter()
     }
+}
+
+fn hash_key(random: u64, at: usize) -> Key {
+    Key::new(random.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// A place in a table. It stays that entry's as long as it is tracked.
@@ -125,6 +143,18 @@ impl Table {
         let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
         let life = plan.expire.map_or(u64::MAX, |life| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX));
         Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: Bell::default(), plan }
+    }
+
+    /// Frees all entries, except in shards of which one is tracked.
+    pub fn free(&self) {
+        for at in 0..self.parts.len() as u32 {
+            let mut shard = self.shard(at);
+            if !shard.has_tracked() {
+                let empty = Shard::new(self.plan.key, self.plan.layout.words());
+                let former = std::mem::replace(&mut *shard, empty);
+                self.give_back(former.used());
+            }
+        }
     }
 
     /// Entries at this moment, those included that are over and were not yet taken out.

@@ -57,6 +57,16 @@ impl StickTable {
         }
     }
 
+    /// What is left of a table that is removed from a running process: its place.
+    pub fn removed(&self) -> Self {
+        Self { name: Box::default(), proxy: None, shared: false, write_to: None, ..self.clone() }
+    }
+
+    /// Whether that is so.
+    pub fn is_removed(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// The part that a key belongs to, from 1, as every HAProxy with a table of that name has it; 0: keys are not spread.
     pub fn shard(&self, key: &[u8]) -> u32 {
         if self.shards == 0 {

@@ -65,6 +65,16 @@ impl Shard {
         }
     }
 
+    /// Whether an entry is tracked.
+    pub(super) fn has_tracked(&self) -> bool {
+        self.slots.iter().any(|slot| slot.older != FREE && slot.trackers & TRACKERS > 0)
+    }
+
+    /// Entries.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
     /// The entry of a key that is there at that moment. An expired one counts only while it is tracked.
     #[inline]
     pub(super) fn find(&self, hash: u32, key: &[u8], now: Moment) -> Option<u32> {

@@ -2,6 +2,7 @@
 //! name to be looked up.
 
 use super::connecting::is_usable;
+use super::table::TableSeat;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
 use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
@@ -128,6 +129,7 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    compiler.table_seats = TableSeat::of(&program.tables);
     compiler.tables(spec);
     // Patterns that stand in the rules are no lists of the program: the runtime API does not show them.
     compiler.shared.lists.replace(pattern::Registry::apart());

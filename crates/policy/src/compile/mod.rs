@@ -48,7 +48,7 @@ pub use limits::SystemLimits;
 use names::SpecNames;
 
 use crate::program::{
-    Global, GlobalCompression, Options, Program, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts, Userlist,
+    Global, GlobalCompression, Options, Program, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts,
 };
 use crate::registry::Registry;
 use ::tls::details::Wanted;
@@ -62,6 +62,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use table::TableSeat;
 use wire::h1::Spelling;
 
 /// Reads a file by its name.
@@ -182,9 +183,20 @@ pub fn compile(
     limits: &SystemLimits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
+    compile_seated(spec, Vec::new(), resolver, limits, out)
+}
+
+/// The same with stick tables at places that they have in a running process.
+fn compile_seated(
+    spec: &Spec,
+    table_seats: Vec<TableSeat>,
+    resolver: &mut dyn Resolver,
+    limits: &SystemLimits,
+    out: &mut Vec<Diagnostic>,
+) -> Option<Program> {
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
-    compiler.failed = refused;
+    (compiler.failed, compiler.table_seats) = (refused, table_seats);
     compiler.key_log(spec);
     compiler.crt_stores(spec);
     compiler.rings(spec);
@@ -208,14 +220,14 @@ pub fn compile(
     let http_client = compiler.http_client(&spec.global, &resolvers);
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
-    note_slow_lists(&compiler.shared, &userlists, &mut proxies);
+    userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     // Whether log lines are sent is known by now.
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
-    diagnose_backtracking(&shared, out);
+    names::diagnose_backtracking(&shared, out);
     let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());
     let program = Program {
         global,
@@ -255,25 +267,6 @@ pub fn compile(
     (!failed).then_some(program)
 }
 
-/// Notes which proxies ask `userlist`s whose passwords take long to compare.
-fn note_slow_lists(shared: &names::Shared, userlists: &[Userlist], proxies: &mut [Proxy]) {
-    for (proxy, list) in shared.asked.take() {
-        if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
-            proxies[proxy].slow_userlists.push(list);
-        }
-    }
-}
-
-/// Names the patterns that PCRE2 decides.
-fn diagnose_backtracking(shared: &names::Shared, out: &mut Vec<Diagnostic>) {
-    for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
-        let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
-        let message =
-            format!("regex '{pattern}' cannot be matched in linear time: PCRE2 matches it, with a limit on its steps.");
-        out.push(Diagnostic::new(Severity::Diag, span, message));
-    }
-}
-
 /// Tells what is wrong with the expressions, rules and formats of a specification that cannot be served: it is known to
 /// have errors elsewhere, which stand in `out`.
 pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) {
@@ -306,6 +299,8 @@ struct Compiler<'a> {
     /// Certificates that are to be obtained.
     acme: Vec<acme::Asked>,
     failed: bool,
+    /// Where stick tables are, if they have places.
+    table_seats: Vec<TableSeat>,
     /// A server has no address to begin with.
     lacks_address: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.
@@ -339,6 +334,7 @@ impl<'a> Compiler<'a> {
             tls: tls::Store::for_buffers(bufsize, maxrewrite),
             acme: Vec::new(),
             failed: false,
+            table_seats: Vec::new(),
             lacks_address: false,
             rings: Vec::new(),
             sends_logs: false,

@@ -6,6 +6,7 @@ use super::{FindHost, ReadFile};
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::RuleNames;
+use config::diagnostic::{Diagnostic, Severity};
 use config::span::Span;
 use config::spec::{AddressSpec, Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
 use expression::Names;
@@ -381,4 +382,14 @@ impl Reach {
 /// The position of a line.
 pub(super) fn position(span: Span) -> LinePosition {
     (span.file, span.line)
+}
+
+/// Names the patterns that PCRE2 decides.
+pub(super) fn diagnose_backtracking(shared: &Shared, out: &mut Vec<Diagnostic>) {
+    for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
+        let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
+        let message =
+            format!("regex '{pattern}' cannot be matched in linear time: PCRE2 matches it, with a limit on its steps.");
+        out.push(Diagnostic::new(Severity::Diag, span, message));
+    }
 }

@@ -1,7 +1,8 @@
 //! A configuration that is to take the place of one that is served: what stays gets the places that it has, and what comes
 //! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
 
-use super::{Resolver, SystemLimits, compile, refuses_servers};
+use super::table::TableSeat;
+use super::{Resolver, SystemLimits, compile, compile_seated, refuses_servers};
 use crate::program::{Backend, Bind, BindAddress, Program, Proxy, Server};
 use config::diagnostic::Diagnostic;
 use config::environment::Environment;
@@ -41,11 +42,12 @@ pub fn succeed(
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
     }
     let gone = arrange(&mut spec, (former, vacant), &program)?;
-    if let Some(gone) = gone {
+    let seats = TableSeat::following(&former.tables, &program.tables);
+    if gone.is_some() || seats.is_some() {
         let mut found: Vec<Diagnostic> = Vec::new();
-        let again = compile(&spec, resolver, limits, &mut found);
+        let again = compile_seated(&spec, seats.unwrap_or_default(), resolver, limits, &mut found);
         program = again.ok_or("the numbers of its servers, which collide with those of servers that are removed")?;
-        for (proxy, server) in gone {
+        for (proxy, server) in gone.into_iter().flatten() {
             if let Some(backend) = &program.proxies[proxy].backend {
                 backend.servers.strike(server);
             }

@@ -6,8 +6,48 @@ use config::diagnostic::Form;
 use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
 use live::table::StickTable;
 
+/// What has a place among the tables of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TableSeat {
+    /// The table of that name.
+    Stays(Box<str>),
+    /// One that was removed.
+    Removed(StickTable),
+}
+
+impl TableSeat {
+    /// The seats of tables as they are.
+    pub(super) fn of(tables: &[StickTable]) -> Vec<Self> {
+        tables
+            .iter()
+            .map(
+                |table| if table.is_removed() { Self::Removed(table.clone()) } else { Self::Stays(table.name.clone()) },
+            )
+            .collect()
+    }
+
+    /// The seats of the tables of a program that is to follow another one; `None`: they have them. One that differs is removed, and
+    /// comes as another one of its name.
+    pub(super) fn following(former: &[StickTable], next: &[StickTable]) -> Option<Vec<Self>> {
+        let bare = |table: &StickTable| StickTable { write_to: None, ..table.clone() };
+        let named = |tables: &[StickTable], table: &StickTable| tables.get(table.write_to?).map(|target| bare(target));
+        let stays = |before: &StickTable| {
+            next.iter().any(|after| bare(before) == bare(after) && named(former, before) == named(next, after))
+        };
+        let seat = |before: &StickTable| match stays(before) {
+            _ if before.is_removed() => Self::Removed(before.clone()),
+            true => Self::Stays(before.name.clone()),
+            false => Self::Removed(before.removed()),
+        };
+        let seats: Vec<Self> = former.iter().map(seat).collect();
+        let is_there = |(at, seat): (usize, &Self)| matches!((seat, next.get(at)), (Self::Stays(name), Some(after)) if *name == after.name);
+        (seats.len() > next.len() || !seats.iter().enumerate().all(is_there)).then_some(seats)
+    }
+}
+
 impl Compiler<'_> {
-    /// Collects the tables of all proxies and of all `peers` sections, in the order of the files.
+    /// Collects the tables of all proxies and of all `peers` sections: those that have a seat there, others in the order of the
+    /// files.
     pub(super) fn tables(&mut self, spec: &Spec) {
         let of_proxies = spec.proxies.iter().enumerate().filter_map(|(index, proxy)| {
             let written = proxy.stick_table.as_ref()?;
@@ -28,15 +68,34 @@ impl Compiler<'_> {
         });
         let mut declared: Vec<Declared<'_>> = of_proxies.chain(of_sections).collect();
         declared.sort_by_key(|one| (one.written.span.file, one.written.span.line));
-        let mut tables: Vec<StickTable> = declared
-            .iter()
-            .map(|one| StickTable {
-                shared: one.through.is_some(),
-                shards: one.through.map_or(0, |section| section.shards),
-                ..StickTable::new(&one.name, one.proxy, one.written)
-            })
-            .collect();
-        for (at, Declared { name, proxy, written, .. }) in declared.iter().enumerate() {
+        let plan = |one: &Declared<'_>| StickTable {
+            shared: one.through.is_some(),
+            shards: one.through.map_or(0, |section| section.shards),
+            ..StickTable::new(&one.name, one.proxy, one.written)
+        };
+        let mut places = Vec::with_capacity(declared.len());
+        let mut tables: Vec<StickTable> = Vec::with_capacity(declared.len());
+        for seat in &self.table_seats {
+            let found = match seat {
+                TableSeat::Stays(name) => declared.iter().position(|one| *one.name == **name),
+                TableSeat::Removed(_) => None,
+            };
+            match (found, seat) {
+                (Some(found), _) => {
+                    let own = declared.remove(found);
+                    tables.push(plan(&own));
+                    places.push((tables.len() - 1, own));
+                }
+                (None, TableSeat::Removed(table)) => tables.push(table.clone()),
+                (None, TableSeat::Stays(_)) => {}
+            }
+        }
+        for own in declared {
+            tables.push(plan(&own));
+            places.push((tables.len() - 1, own));
+        }
+        for (at, Declared { name, proxy, written, .. }) in &places {
+            let at = *at;
             let Some(target) = &written.write_to else { continue };
             let (form, head) = match proxy {
                 Some(_) => (Form::Bare, format!("Proxy '{name}': failed to initialize stick-table")),

@@ -1,7 +1,8 @@
 //! Lists of users: groups name users and users name groups, and all of them have to be there.
 
 use super::Compiler;
-use crate::program::{Password, User, Userlist};
+use super::names::Shared;
+use crate::program::{Password, Proxy, User, Userlist};
 use config::diagnostic::Form;
 use config::spec::{PasswordSpec, Spec, UserSpec, UserlistSpec};
 use config::text::to_bytes;
@@ -66,4 +67,13 @@ fn groups(list: &UserlistSpec, user: &UserSpec) -> Vec<Box<[u8]>> {
         |group: &str, users: &[String]| users.contains(&user.name) || user.groups.iter().any(|name| name == group);
     let found = list.groups.iter().filter(|(group, users, _)| is_in(group, users));
     found.map(|(group, ..)| to_bytes(group).into_owned().into()).collect()
+}
+
+/// Notes which proxies ask `userlist`s whose passwords take long to compare.
+pub(super) fn note_slow(shared: &Shared, userlists: &[Userlist], proxies: &mut [Proxy]) {
+    for (proxy, list) in shared.asked.take() {
+        if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
+            proxies[proxy].slow_userlists.push(list);
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::rule::ServerChoice;
 use config::spec::Mode;
 use expression::Expression;
 use live::persistence::PersistencePlan;
+use live::table::StickTable;
 
 /// A part that is another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +66,15 @@ impl Program {
         let mut found = Vec::new();
         let fields = fields!(Program, self, next,
             kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
-                   event_descriptors, tables, spare_logs],
+                   event_descriptors, spare_logs],
             free: [traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
-            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls]);
+            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls, tables]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.
         if self.registry.services != next.registry.services {
             found.push(kept("services of the configuration".to_owned()));
         }
+        tables(&self.tables, &next.tables, &mut found);
         self.proxies_differ(next, &mut found);
         of(global(&self.global, &next.global), "the process", &mut found);
         found
@@ -95,6 +97,24 @@ impl Program {
                 }
                 (None, true) => found.push(comes_or_goes(after, &next.global, "added")),
                 (None, false) => {}
+            }
+        }
+    }
+}
+
+/// Tables are added at the end and struck off. What is shared with peers is part of the exchange with them.
+fn tables(own: &[StickTable], next: &[StickTable], found: &mut Vec<Difference>) {
+    let is_told = |table: &StickTable| table.shared || table.write_to.is_some();
+    for place in 0..own.len().max(next.len()) {
+        match (own.get(place), next.get(place)) {
+            (Some(before), Some(after)) if before == after => {}
+            (None, Some(after)) if !is_told(after) => found.push(free(format!("stick table {} is added", after.name))),
+            (Some(before), Some(after)) if after.is_removed() && !is_told(before) => {
+                found.push(free(format!("stick table {} is removed", before.name)));
+            }
+            (before, after) => {
+                let name = before.or(after).map_or("", |table| &table.name);
+                found.push(kept(format!("stick table {name}")));
             }
         }
     }

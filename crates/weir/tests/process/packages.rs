@@ -2,7 +2,9 @@
 //! description names exist, and the example for those who come from nginx is one that Weir takes.
 
 use crate::support::{Folder, line};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -36,6 +38,44 @@ fn the_example_for_users_of_nginx_is_accepted() {
     assert!(text.contains("backend app"), "{text}");
     // No certificate lies there.
     check("docs/from-nginx.md", &text.replace(" ssl crt /etc/weir/site.pem", ""));
+}
+
+/// Pages of a folder and those below it, by their names in the book.
+fn pages(folder: &Path, below: &str, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the documentation") {
+        let path = entry.expect("a file").path();
+        let name = format!("{below}{}", path.file_name().and_then(|name| name.to_str()).expect("a name"));
+        match name.strip_suffix(".md") {
+            _ if path.is_dir() => pages(&path, &format!("{name}/"), found),
+            Some("SUMMARY") | None => {}
+            Some("README") => found.push("index.html".to_owned()),
+            Some(page) => found.push(format!("{page}.html")),
+        }
+    }
+}
+
+/// Builds the book with mdBook. Skipped, with a word, where that is not installed.
+#[test]
+fn the_documentation_is_a_book() {
+    let folder = Folder::new();
+    let mut command = Command::new(std::env::var_os("MDBOOK").unwrap_or_else(|| "mdbook".into()));
+    command.arg("build").arg("--dest-dir").arg(folder.path("book")).current_dir(root());
+    let done = match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("skipped: mdbook is not installed");
+            return;
+        }
+        done => done.expect("mdbook runs"),
+    };
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && !told.contains("WARN") && !told.contains("ERROR"), "{told}");
+    let mut wanted = Vec::new();
+    pages(&root().join("docs"), "", &mut wanted);
+    let missing: Vec<&String> = wanted.iter().filter(|page| !folder.path("book").join(page).exists()).collect();
+    assert!(missing.is_empty(), "pages that are not in docs/SUMMARY.md: {missing:?}");
+    let files = std::fs::read_dir(folder.path("book")).expect("a book");
+    let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
+    assert!(names.into_iter().any(|name| name.starts_with("searchindex")), "the book has no search");
 }
 
 #[test]
