@@ -512,9 +512,7 @@ impl Worker {
     #[cold]
     fn first_table(&self, index: usize) -> Option<&TableHandle> {
         while let Some(table) = self.process.live.tables.get(self.tables.places()) {
-            if self.tables.push(|_| Rc::new(Arc::clone(table))).is_err() {
-                break;
-            }
+            self.tables.push(|_| Rc::new(Arc::clone(table))).ok()?;
         }
         self.tables.get(index)
     }
