@@ -494,9 +494,8 @@ impl Worker {
     /// The proxy was added since this worker was asked for one last.
     #[cold]
     fn first_state(&self, index: usize) -> &Local {
-        let known = self.process.live.proxies.places();
-        while self.states.places() < known {
-            if self.states.push(|place| Local::new(Arc::clone(&self.process.live.proxies[place]))).is_err() {
+        while let Some(added) = self.process.live.proxies.get(self.states.places()) {
+            if self.states.push(|_| Local::new(Arc::clone(added))).is_err() {
                 break;
             }
         }
@@ -508,7 +507,6 @@ impl Worker {
         self.tables.get(index).or_else(|| self.first_table(index))
     }
 
-    /// The table was added since this worker was asked for one last.
     #[cold]
     fn first_table(&self, index: usize) -> Option<&TableHandle> {
         while let Some(table) = self.process.live.tables.get(self.tables.places()) {
