@@ -10,6 +10,7 @@ mod filter;
 mod http_client;
 mod jobs;
 mod lent;
+mod loading;
 mod machine;
 mod maps;
 mod matching;
@@ -44,7 +45,7 @@ use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
 use engine::service::registry::Services;
 use engine::worker::Process;
-use mlua::{Function, IntoLua, MultiValue, Value};
+use mlua::{ChunkMode, Function, IntoLua, MultiValue, Value};
 
 use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
@@ -233,7 +234,7 @@ fn read(machine: &Arc<Machine>, script: &LuaScriptSpec) -> Result<(), String> {
     })?;
     let function = machine.with(|lua| {
         let body = skip_first_line(&text);
-        lua.load(body).set_name(format!("@{}", script.file)).into_function()
+        lua.load(body).set_name(format!("@{}", script.file)).set_mode(ChunkMode::Text).into_function()
     });
     let function = function.map_err(|error| match error {
         mlua::Error::SyntaxError { message, .. } => failed(message),

@@ -76,6 +76,7 @@ impl Machine {
     pub(crate) fn new(spec: &LuaSpec, number: usize, limits: ScriptLimits, memory: usize) -> mlua::Result<Arc<Self>> {
         let lua = Lua::new_with(StdLib::COROUTINE, LuaOptions::default())?;
         lua.load_std_libs(libraries(&spec.libraries))?;
+        crate::loading::open(&lua)?;
         if memory > 0 {
             lua.set_memory_limit(memory)?;
         }

@@ -159,6 +159,46 @@ fn libraries_are_those_that_were_asked_for() {
     }
 }
 
+/// Compiled code can reach any memory: nothing makes a function of it.
+#[test]
+fn compiled_code_is_no_function() {
+    const REFUSED: &str = "{nil,attempt to load a binary chunk (mode is 't')}";
+    const CODE: &str = "string.dump(function() return 7 end)";
+    let folder = std::env::temp_dir().join(format!("weir-lua-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    std::fs::write(path("text.lua"), "return 7").expect("a file");
+    let machine = machine("");
+    machine.with(|lua| lua.globals().set("folder", folder.to_string_lossy().into_owned())).expect("a name");
+    let code = machine.with(|lua| lua.load(format!("return {CODE}")).eval::<mlua::String>()).expect("code");
+    std::fs::write(path("code.lua"), &*code.as_bytes()).expect("a file");
+    let shown = |call: &str| format!("local f, why = {call} return {{f and tostring(f()) or 'nil', why or 'nil'}}");
+    let rows = [
+        (format!("load({CODE})"), REFUSED),
+        (format!("load({CODE}, 'x', 'b')"), REFUSED),
+        ("load('return 7', 'x', 'b')".to_owned(), REFUSED),
+        (format!("load({CODE}, 'x', 'bt', {{}})"), REFUSED),
+        ("load('return 7')".to_owned(), "{7,nil}"),
+        ("load('return 7', 'x', 't')".to_owned(), "{7,nil}"),
+        ("load('return v', 'x', 'bt', {v = 8})".to_owned(), "{8,nil}"),
+        ("loadfile(folder .. '/code.lua', 'b')".to_owned(), REFUSED),
+        ("loadfile(folder .. '/text.lua')".to_owned(), "{7,nil}"),
+    ];
+    for (call, expected) in rows {
+        assert_eq!(evaluate(&machine, &shown(&call)).as_deref(), Ok(expected), "{call}");
+    }
+    let rows = ["return dofile(folder .. '/text.lua')", "package.path = folder .. '/?.lua' return require('text')"];
+    for text in rows {
+        assert_eq!(evaluate(&machine, text).as_deref(), Ok("7"), "{text}");
+        let refused = evaluate(&machine, &text.replace("'text'", "'code'").replace("text.lua", "code.lua"));
+        assert!(
+            refused.as_ref().is_err_and(|why| why.contains("attempt to load a binary chunk")),
+            "{text}: {refused:?}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder");
+}
+
 /// Scripts that take as much as they can, run at once and as what may pause: each ends with HAProxy's message, and the state
 /// serves what comes after it.
 #[test]

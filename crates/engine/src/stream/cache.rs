@@ -476,7 +476,7 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
         if !is_whole || says_which && head.status() != 304 && !freshness::is_same(&object.head, head) {
             return Update::Remove;
         }
-        if !freshness::is_same(&object.head, head) && !(asked && !says_which) {
+        if !freshness::is_same(&object.head, head) && (!asked || says_which) {
             return Update::Keep;
         }
         let kept = freshness::updated(&object.head, head);

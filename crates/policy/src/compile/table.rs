@@ -12,7 +12,7 @@ pub(super) enum TableSeat {
     /// The table of that name.
     Stays(Box<str>),
     /// One that was removed.
-    Removed(StickTable),
+    Removed(Box<StickTable>),
 }
 
 impl TableSeat {
@@ -20,9 +20,13 @@ impl TableSeat {
     pub(super) fn of(tables: &[StickTable]) -> Vec<Self> {
         tables
             .iter()
-            .map(
-                |table| if table.is_removed() { Self::Removed(table.clone()) } else { Self::Stays(table.name.clone()) },
-            )
+            .map(|table| {
+                if table.is_removed() {
+                    Self::Removed(Box::new(table.clone()))
+                } else {
+                    Self::Stays(table.name.clone())
+                }
+            })
             .collect()
     }
 
@@ -30,14 +34,14 @@ impl TableSeat {
     /// comes as another one of its name.
     pub(super) fn following(former: &[StickTable], next: &[StickTable]) -> Option<Vec<Self>> {
         let bare = |table: &StickTable| StickTable { write_to: None, ..table.clone() };
-        let named = |tables: &[StickTable], table: &StickTable| tables.get(table.write_to?).map(|target| bare(target));
+        let named = |tables: &[StickTable], table: &StickTable| tables.get(table.write_to?).map(bare);
         let stays = |before: &StickTable| {
             next.iter().any(|after| bare(before) == bare(after) && named(former, before) == named(next, after))
         };
         let seat = |before: &StickTable| match stays(before) {
-            _ if before.is_removed() => Self::Removed(before.clone()),
+            _ if before.is_removed() => Self::Removed(Box::new(before.clone())),
             true => Self::Stays(before.name.clone()),
-            false => Self::Removed(before.removed()),
+            false => Self::Removed(Box::new(before.removed())),
         };
         let seats: Vec<Self> = former.iter().map(seat).collect();
         let is_there = |(at, seat): (usize, &Self)| matches!((seat, next.get(at)), (Self::Stays(name), Some(after)) if *name == after.name);
@@ -86,7 +90,7 @@ impl Compiler<'_> {
                     tables.push(plan(&own));
                     places.push((tables.len() - 1, own));
                 }
-                (None, TableSeat::Removed(table)) => tables.push(table.clone()),
+                (None, TableSeat::Removed(table)) => tables.push((**table).clone()),
                 (None, TableSeat::Stays(_)) => {}
             }
         }

@@ -66,7 +66,7 @@ fn read(folder: &Folder, script: &str) -> Example {
                 continue;
             }
             "log" => {
-                example.steps.push(Step::Log(plain(&words)));
+                example.steps.push(Step::Log(plain(words)));
                 continue;
             }
             other => panic!("{other}"),
