@@ -90,12 +90,12 @@ pub fn log_formats_page() -> String {
             row.name,
             row.kind.name(),
             row.restriction.letter(),
-            cell(row.doc)
+            prose(row.doc)
         );
     }
     page.push_str("\n## Flags\n\n`%{+Q}r` sets a flag for this alias, `%{+Q}o` for all that follow, `-` removes one.\n\n| Flag | What it does |\n|---|---|\n");
     for row in log_format::FLAGS {
-        let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.doc));
+        let _ = writeln!(page, "| `{}` | {} |", row.name, prose(row.doc));
     }
     page
 }
@@ -141,6 +141,14 @@ fn shown(signature: &Signature) -> String {
 /// Text in a cell of a Markdown table, where a bar would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// Prose in a cell of a Markdown table: names in angle brackets are no tags of HTML, what is in backticks stays.
+pub fn prose(text: &str) -> String {
+    let text = cell(text);
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(at, part)| if at % 2 == 0 { part.replace('<', "\\<") } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 fn waiting(page: &mut String, names: &[&str]) {

@@ -187,7 +187,12 @@ fn each_alias_stands_in_the_documentation() {
     let told: Vec<&str> = text.lines().filter(|line| line.starts_with("| `%")).collect();
     let rows = aliases().map(|alias| {
         let Alias { name, restriction, doc, kind, .. } = alias;
-        format!("| `%{name}` | {} | {} | {} |", restriction.letter(), doc.replace('|', "\\|"), kind.name())
+        format!(
+            "| `%{name}` | {} | {} | {} |",
+            restriction.letter(),
+            doc.replace('|', "\\|").replace('<', "\\<"),
+            kind.name()
+        )
     });
     assert_eq!(told, rows.collect::<Vec<_>>());
 }

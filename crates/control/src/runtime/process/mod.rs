@@ -116,7 +116,7 @@ pub fn reference() -> String {
             Mode::Expert => ", expert mode",
             Mode::Experimental => ", experimental mode",
         };
-        text.push_str(&format!("| `{usage}` | {}{mode} | {} |\n", row.level.name(), row.doc.replace('|', "\\|")));
+        text.push_str(&format!("| `{usage}` | {}{mode} | {} |\n", row.level.name(), policy::catalogue::prose(row.doc)));
     }
     text
 }

@@ -1,6 +1,8 @@
 //! The encoders of content codings behind one call: DEFLATE in its three formats, Brotli (RFC 7932) and Zstandard (RFC 8878). Owns
 //! what each holds between two calls, and how much that is at most. Must never know a message.
 
+use std::cell::RefCell;
+
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use config::spec::CompressionAlgorithm;
@@ -32,9 +34,65 @@ pub(super) enum Flush {
 
 /// An encoder.
 pub(super) enum Encoder {
-    Deflate(Compress),
+    Deflate(Deflate),
     Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
     Zstd(CCtx<'static>),
+}
+
+/// Encoders of DEFLATE that a thread keeps for later messages: a fresh one costs as much as it takes to have its memory cleared by
+/// the kernel.
+const MOST_IDLE: usize = 16;
+
+/// The format and the window of an encoder: what it cannot change.
+type Shape = (CompressionAlgorithm, u8);
+
+thread_local! {
+    static IDLE: RefCell<Vec<(Shape, Compress)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An encoder of DEFLATE, which is kept for another message when it is dropped.
+pub(super) struct Deflate {
+    shape: Shape,
+    /// Always there, until it is dropped.
+    state: Option<Compress>,
+}
+
+impl Deflate {
+    fn new(algorithm: CompressionAlgorithm, window: u8, level: Level) -> Self {
+        let shape = (algorithm, window);
+        Self { shape, state: Self::idle(shape, level).or_else(|| Some(Self::fresh(shape, level))) }
+    }
+
+    fn idle(shape: Shape, level: Level) -> Option<Compress> {
+        IDLE.with_borrow_mut(|idle| {
+            let place = idle.iter().position(|(other, _)| *other == shape)?;
+            let mut state = idle.swap_remove(place).1;
+            state.reset();
+            state.set_level(level).ok()?;
+            Some(state)
+        })
+    }
+
+    fn fresh((algorithm, window): Shape, level: Level) -> Compress {
+        match algorithm {
+            CompressionAlgorithm::Gzip => Compress::new_gzip(level, window),
+            CompressionAlgorithm::Deflate => Compress::new_with_window_bits(level, true, window),
+            _ => Compress::new_with_window_bits(level, false, window),
+        }
+    }
+}
+
+impl Drop for Deflate {
+    fn drop(&mut self) {
+        let Some(state) = self.state.take() else { return };
+        // A thread that ends keeps nothing.
+        let _ = IDLE.try_with(|idle| {
+            let mut idle = idle.borrow_mut();
+            if idle.len() < MOST_IDLE {
+                idle.push((self.shape, state));
+            }
+        });
+    }
 }
 
 /// What one call has done.
@@ -67,9 +125,9 @@ impl Encoder {
         let start = deflate_level(level);
         Some(match algorithm {
             CompressionAlgorithm::Identity => return None,
-            CompressionAlgorithm::Gzip => Self::Deflate(Compress::new_gzip(start, window)),
-            CompressionAlgorithm::RawDeflate => Self::Deflate(Compress::new_with_window_bits(start, false, window)),
-            CompressionAlgorithm::Deflate => Self::Deflate(Compress::new_with_window_bits(start, true, window)),
+            CompressionAlgorithm::Gzip | CompressionAlgorithm::RawDeflate | CompressionAlgorithm::Deflate => {
+                Self::Deflate(Deflate::new(algorithm, window, start))
+            }
             CompressionAlgorithm::Brotli => {
                 let mut state = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
                 let set = state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, level)
@@ -90,7 +148,9 @@ impl Encoder {
     /// Changes the level, where that is possible between two pieces. Zero passes bytes on as they are.
     pub(super) fn set_level(&mut self, level: u32) -> bool {
         match self {
-            Self::Deflate(deflate) => deflate.set_level(deflate_level(level)).is_ok(),
+            Self::Deflate(deflate) => {
+                deflate.state.as_mut().is_some_and(|state| state.set_level(deflate_level(level)).is_ok())
+            }
             Self::Brotli(_) | Self::Zstd(_) => false,
         }
     }
@@ -99,6 +159,7 @@ impl Encoder {
     pub(super) fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Option<Progress> {
         match self {
             Self::Deflate(deflate) => {
+                let deflate = deflate.state.as_mut()?;
                 let flush = match flush {
                     Flush::Later => FlushCompress::None,
                     Flush::Now => FlushCompress::Sync,
@@ -141,5 +202,51 @@ impl Encoder {
                 Some(Progress { taken: from.pos(), made: to.pos(), finished: flush == Flush::End && left == 0 })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page as an encoder makes it, which stops after `pieces` of them.
+    fn encoded(encoder: &mut Encoder, text: &[u8], pieces: usize) -> Vec<u8> {
+        let (mut out, mut room) = (Vec::new(), [0; 4096]);
+        for (number, piece) in text.chunks(1000).take(pieces).enumerate() {
+            let mut piece = piece;
+            let flush = if number + 1 == text.chunks(1000).len() { Flush::End } else { Flush::Later };
+            loop {
+                let progress = encoder.encode(piece, &mut room, flush).unwrap();
+                piece = &piece[progress.taken..];
+                out.extend_from_slice(&room[..progress.made]);
+                if piece.is_empty() && (flush == Flush::Later || progress.finished) {
+                    break;
+                }
+            }
+        }
+        out
+    }
+
+    /// An encoder that was used before, for another text, another level or not to its end, makes what a fresh one makes.
+    #[test]
+    fn an_encoder_that_is_used_again_is_as_a_fresh_one() {
+        let text: Vec<u8> =
+            (0..20_000_u32).flat_map(|number| format!("{} ", number * number % 977).into_bytes()).collect();
+        let limits = GlobalCompression { rate: None, usage: 100, memory: 0, level: 4, window: 15 };
+        for algorithm in [CompressionAlgorithm::Gzip, CompressionAlgorithm::RawDeflate, CompressionAlgorithm::Deflate] {
+            IDLE.with_borrow_mut(Vec::clear);
+            let fresh = encoded(&mut Encoder::new(algorithm, &limits).unwrap(), &text, usize::MAX);
+            assert_eq!(IDLE.with_borrow(Vec::len), 1);
+            let mut used = Encoder::new(algorithm, &limits).unwrap();
+            encoded(&mut used, &text[5000..], 20);
+            used.set_level(1);
+            drop(used);
+            let mut again = Encoder::new(algorithm, &limits).unwrap();
+            assert_eq!(IDLE.with_borrow(Vec::len), 0);
+            assert_eq!(encoded(&mut again, &text, usize::MAX), fresh, "{algorithm:?}");
+        }
+        let many: Vec<_> = (0..2 * MOST_IDLE).map(|_| Encoder::new(CompressionAlgorithm::Gzip, &limits)).collect();
+        drop(many);
+        assert_eq!(IDLE.with_borrow(Vec::len), MOST_IDLE);
     }
 }
