@@ -92,6 +92,8 @@ complete -c weir -n '__fish_seen_subcommand_from load' -l sni -x -d 'the name to
 complete -c weir -n '__fish_seen_subcommand_from load' -l ca -r -F -d 'verifies servers by the certificates in FILE (no server is verified)'
 complete -c weir -n '__fish_seen_subcommand_from origin' -s L -x -d 'listen there, and by TLS on the second port; all IPv4 addresses without ADDRESS, [::1]:8080 for IPv6. May be repeated. Several processes may share a port'
 complete -c weir -n '__fish_seen_subcommand_from origin' -l tls -x -d 'listen there by TLS alone'
+complete -c weir -n '__fish_seen_subcommand_from origin' -l fcgi -x -d 'listen there as a FastCGI application'
+complete -c weir -n '__fish_seen_subcommand_from origin' -l spop -x -d 'listen there as an agent of SPOP, which sets txn.<prefix>.score'
 complete -c weir -n '__fish_seen_subcommand_from origin' -l cert -r -F -d 'show that certificate (PEM, with its chain and its key)'
 complete -c weir -n '__fish_seen_subcommand_from origin' -l key -r -F -d 'its key, where that is in another file'
 complete -c weir -n '__fish_seen_subcommand_from origin' -s c -x -d 'make a certificate with a key over P-256 (the default) or P-384'

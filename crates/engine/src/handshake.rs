@@ -89,9 +89,7 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
 /// found. False: the connection is to be closed, and why has been logged.
 pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) -> bool {
     tracing::session(session, &events::SSLC_NEW, "new SSL connection");
-    // This one is counted already.
-    let most = session.generation().program.global.max_tls_connections;
-    if most > 0 && open_tls_connections() > u64::from(most) {
+    if are_too_many(session.generation().program.global.max_tls_connections) {
         fail(session, ConnectionError::TLS_TOO_MANY, true);
         return false;
     }
@@ -138,6 +136,12 @@ fn fail(session: &Session, error: ConnectionError, is_told: bool) {
     if is_told || !session.proxy().options.dontlognull {
         log(session);
     }
+}
+
+/// Whether there are more connections by TLS than `maxsslconn` permits (0: any number), this one counted: of two that begin at a time
+/// on two threads, the later one sees both.
+pub fn are_too_many(most: u32) -> bool {
+    most > 0 && open_tls_connections() > u64::from(most)
 }
 
 /// Whether one more connection to a server by TLS is more than `maxsslconn` permits; 0: any number.

@@ -24,7 +24,7 @@ use tls::{Asked, Connection, asked_name};
 use wire::http::Head;
 use wire::proxy_protocol::kind;
 
-use crate::handshake::{is_one_too_many, tls_error};
+use crate::handshake::{are_too_many, tls_error};
 use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
@@ -297,10 +297,6 @@ impl Request<'_> {
             MuxProtocol::Http2 => [b"h2".to_vec()],
             MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi | MuxProtocol::Spop => [b"http/1.1".to_vec()],
         });
-        if is_one_too_many(self.session.generation().program.global.max_tls_connections) {
-            self.note_error(ConnectionError::TLS_TOO_MANY);
-            return Attempt::Refused;
-        }
         let asked = self.with_early_data(asked(sni.as_deref(), destination), (server, tls), special);
         let alpn = alpn.as_ref().map(<[_; 1]>::as_slice);
         let Ok(client) = Connection::of_client(&tls.client, asked.clone(), alpn) else {
@@ -310,6 +306,10 @@ impl Request<'_> {
         let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
         let Some(stream) = carrier.into_transport() else { return Attempt::Unable };
         let mut stream = stream.with_tls(client);
+        if are_too_many(self.session.generation().program.global.max_tls_connections) {
+            self.note_error(ConnectionError::TLS_TOO_MANY);
+            return Attempt::Refused;
+        }
         stream.begin_tls(&[]);
         let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| stream.poll_handshake(cx))).await;
         let handshake = match (&shaken, stream.handshake_info()) {
