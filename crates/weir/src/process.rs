@@ -45,8 +45,9 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
     }
     let master = settings.seat.map(|seat| join(seat, messages)).transpose()?;
     let prepared = prepare(settings, messages)?;
+    // Before anything listens: a process that fails later would take connections along with it.
+    cache_files::check(&prepared.program, messages)?;
     if settings.check {
-        cache_files::check(&prepared.program, messages)?;
         conclude_check(settings, messages);
         return Ok(ExitCode::SUCCESS);
     }

@@ -118,8 +118,8 @@ fn a_restart_begins_with_an_empty_file() {
     site.weir.send(Signal::TERM);
     site.weir.finish();
     let weir = Running::weir(&["-db", "-f", site.folder.path("weir.cfg").to_str().expect("text")]);
-    drop(connect(site.port));
-    assert_eq!(std::fs::metadata(&file).expect("the file").len(), 0);
+    // The process listens before it makes the file.
+    wait_until("an empty file", || std::fs::metadata(&file).is_ok_and(|found| found.len() == 0));
     // The first response was in the memory and in the file before.
     Reader::new(site.port).expect_hit();
     drop((weir, site.origin));
