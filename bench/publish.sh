@@ -38,7 +38,7 @@ for scenario in rules-10-onecore map-million-onecore session-rate redirect-rate 
     measure $scenario 5 2 --no-direct "$@"
 done
 # What happens inside: the cache, compression, agents and applications.
-for scenario in cache-hits cache-hits-onecore compression spoe-onecore fastcgi-onecore; do
+for scenario in cache-hits cache-hits-onecore compression spoe-onecore fastcgi-onecore fastcgi-multiplexed-onecore; do
     measure $scenario 5 2 --no-direct "$@"
 done
 measure server-close 2 1 --no-direct "$@"

@@ -48,6 +48,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("compression"),
     shipped!("spoe-onecore"),
     shipped!("fastcgi-onecore"),
+    shipped!("fastcgi-multiplexed-onecore"),
     shipped!("workers-sweep"),
     shipped!("rate-sweep"),
     shipped!("tls-handshake-full"),
