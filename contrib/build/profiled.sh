@@ -28,8 +28,8 @@ target=$(cd "$target" && pwd)
 raw=$target/profiles
 rm -rf "$raw"
 
-# Not as one program: the profile belongs to the code before its crates are joined, and this build is done sooner so.
-CARGO_PROFILE_DIST_LTO=off RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-generate=$raw" \
+# The same profile of Cargo as below: names in the program's profile depend on it.
+RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-generate=$raw" \
     cargo build --profile dist -p weir --bin weir --target "$host" --target-dir "$target/profiling"
 for scenario in $SCENARIOS; do
     echo "$scenario"
