@@ -208,6 +208,11 @@ pub fn set_priority(nice: i32) -> io::Result<()> {
     sys::process::set_priority(nice)
 }
 
+/// Lowers the scheduling priority of this thread, and of those that it starts, by so much; it cannot be raised again.
+pub fn lower_priority(by: i32) {
+    sys::process::lower_priority(by);
+}
+
 /// Has the kernel make its table of descriptors as large as the limit allows, so that it never grows while serving.
 ///
 /// # Errors

@@ -139,6 +139,12 @@ pub(crate) fn set_priority(nice: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
 }
 
+/// Of the calling thread, as setpriority(2) has it on Linux.
+pub(crate) fn lower_priority(by: i32) {
+    // SAFETY: no pointers are passed. The result is a priority or -1, which is a priority as well.
+    let _ = unsafe { libc::nice(by.max(0)) };
+}
+
 /// A copy of standard error with a number that is `number` or more.
 pub(crate) fn open_at_least(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
