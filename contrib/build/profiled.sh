@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 SCENARIOS="keep-alive-onecore one-connection-onecore client-close-onecore forward-close-onecore server-close
     rules-10-onecore stick-table-onecore map-million-onecore deny-keep-alive-onecore redirect-onecore reject-content-onecore
     connection-rate tcp-keep-alive bodies-http-onecore bodies-tcp-onecore forwarder
-    cache-hits-onecore compression spoe-onecore fastcgi-onecore fastcgi-multiplexed-onecore
+    cache-hits-onecore compression spoe-onecore fastcgi-onecore fastcgi-multiplexed-onecore exporter
     tls-handshake-full tls-handshake-resumed tls-keep-alive tls-1m
     h2-h1 h2-h2 h2-grpc h2-1m h2-1000-streams"
 

@@ -12,7 +12,22 @@ use toml::Spanned;
 pub const MOST_ENTRIES: u32 = 10_000_000;
 
 /// What stands for something in a line.
-const NAMES: [&str; 5] = ["n", "mixed", "address", "network", "depth"];
+const NAMES: [&str; 6] = ["n", "mixed", "address", "network", "depth", "text"];
+
+/// Common words of English, the most common ones first.
+const WORDS: &str = "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they \
+    which one you were all her she there would their we him been has when who will no more if out so up said what \
+    its about than into them can only other time new some could these two may first then do any like my now over \
+    such our man me even most made after also well did many before must through years where much your way down \
+    should because long each just state those people too how little good world make very year still see own work \
+    men day get here between both life being under three never know same last another while us off might great go \
+    come since against right came take used himself few house American use place during high without again home \
+    around small however found Mrs thought went say part once general war upon school every does got united left \
+    number course until always away something fact water less public put thing almost hand enough far took head \
+    yet government system better set told nothing night end why called eyes find going look asked later knew point \
+    next program city business give group toward young days let room president side social given present several \
+    order national second possible rather per face among form often things looked early white case big four within \
+    power";
 
 /// A list.
 #[derive(Debug, Clone, Deserialize)]
@@ -65,6 +80,7 @@ fn values(number: u32) -> Values {
         Ipv4Addr::from(mixed).to_string(),
         format!("{network}/{bits}"),
         depth(number, mixed),
+        text(number),
     ];
     NAMES.map(str::to_owned).into_iter().zip(texts).collect()
 }
@@ -75,6 +91,23 @@ fn depth(number: u32, mixed: u32) -> String {
         let _ = write!(path, "/{:x}", mixed.rotate_left(4 * part));
         path
     })
+}
+
+/// A sentence of 8 to 23 words, of which common ones are the more frequent.
+fn text(number: u32) -> String {
+    let words: Vec<&str> = WORDS.split(' ').collect();
+    let mut sentence = String::new();
+    for place in 0..8 + mixed(number) % 16 {
+        let drawn = mixed(number.wrapping_mul(32) + place + 1);
+        // The product of two parts that are spread evenly: its density falls with it.
+        let (one, other) = (u64::from(drawn >> 16), u64::from(drawn & 0xffff));
+        let rank = usize::try_from((one * other * words.len() as u64) >> 32).unwrap_or(0);
+        let word = words.get(rank).copied().unwrap_or("the");
+        let between = ["", " "][usize::from(place > 0)];
+        let _ = write!(sentence, "{between}{word}");
+    }
+    sentence.push('.');
+    sentence
 }
 
 /// Another number for each: the order of the lines is not that of what they hold.
@@ -100,6 +133,19 @@ mod tests {
         assert_eq!(lines[0], "0 00000000 0.0.0.0 0.0.0.0/20 /0");
         assert_eq!(lines[1], "1 514e28b7 81.78.40.183 81.78.40.0/21 /514e28b7/14e28b75");
         assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn texts_have_words_and_differ() {
+        let texts: Vec<String> = (0..1000).map(text).collect();
+        assert!(texts.iter().all(|text| (8..24).contains(&text.split(' ').count()) && text.ends_with('.')));
+        let words: Vec<&str> = texts.iter().flat_map(|text| text.trim_end_matches('.').split(' ')).collect();
+        let of = |word| words.iter().filter(|&&other| other == word).count();
+        assert!(of("the") > 10 * of("power") && of("power") > 0);
+        let mut texts = texts.clone();
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), 1000);
     }
 
     #[test]

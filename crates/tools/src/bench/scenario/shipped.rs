@@ -49,6 +49,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("spoe-onecore"),
     shipped!("fastcgi-onecore"),
     shipped!("fastcgi-multiplexed-onecore"),
+    shipped!("exporter"),
     shipped!("workers-sweep"),
     shipped!("rate-sweep"),
     shipped!("tls-handshake-full"),
