@@ -75,11 +75,18 @@ fn settings(run: &Results) -> Vec<&Point> {
     first.map_or_else(Vec::new, |first| figures::points(run, Some(first)).collect())
 }
 
-/// The title, and the size where the scenario has several.
+/// The title, with the size and the threads where the scenario has several.
 fn label(run: &Results, point: &Point) -> String {
-    let several = settings(run).iter().any(|other| other.size != point.size);
+    let others = settings(run);
+    let mut which = Vec::new();
+    if others.iter().any(|other| other.size != point.size) {
+        which.push(bytes(count(point.size)));
+    }
+    if others.iter().any(|other| other.workers != point.workers) {
+        which.push(if point.workers == 1 { "one thread".to_owned() } else { format!("{} threads", point.workers) });
+    }
     let title = run.scenario.title.replace('|', "\\|");
-    if several { format!("{title}: {}", bytes(count(point.size))) } else { title }
+    if which.is_empty() { title } else { format!("{title}: {}", which.join(", ")) }
 }
 
 fn dash(value: Option<String>) -> String {

@@ -112,6 +112,15 @@ fn the_table_of_cpu_compares_with_the_first_proxy() {
 }
 
 #[test]
+fn rows_of_several_sizes_and_threads_say_which_they_are() {
+    let of = |workers, size| Point { workers, ..point(Some("weir"), size, 10.0) };
+    let text = table("cpu", &[run("keep", vec![of(1, 512), of(2, 512), of(2, 2048)])]);
+    for row in ["| The keep: 512 B, one thread |", "| The keep: 512 B, 2 threads |", "| The keep: 2 KB, 2 threads |"] {
+        assert!(text.contains(row), "{text}");
+    }
+}
+
+#[test]
 fn what_is_added_is_the_difference_to_the_same_program_without() {
     let costs = [("weir", 8.0), ("haproxy", 12.0), ("weir-without", 6.0), ("haproxy-without", 7.0), ("nginx", 9.0)];
     let mut results = run("keep", costs.map(|(name, cost)| point(Some(name), 64, cost)).into());
