@@ -119,7 +119,7 @@ impl Service for Stored {
         if let Some(part) = part {
             let length = object.length;
             let own = Arc::clone(object);
-            own.head.fields().for_each(|(name, value)| answer.append(name, value));
+            answer.append_all(&own.head);
             let range = match part {
                 Part::Range(first, last) => {
                     answer.set_status(206, b"Partial Content");
@@ -145,7 +145,7 @@ impl Service for Stored {
             answer.set_status(own.status(), own.reason());
             answer.framing = if object.chunked { Framing::Chunked } else { Framing::Length(object.length) };
         }
-        own.fields().for_each(|(name, value)| answer.append(name, value));
+        answer.append_all(own);
         answer.append(b"age", object.age(rt::now()).to_string().as_bytes());
         Poll::Ready(Ok(()))
     }

@@ -128,6 +128,22 @@ impl Fields {
         }
     }
 
+    /// Adds the fields of another list behind all others. They were looked at when they came into that one.
+    pub fn append_all(&mut self, others: &Fields) {
+        self.reserve(others.list.iter().map(|field| (field.line_end() - field.start) as usize).sum());
+        if self.overflowed {
+            return;
+        }
+        for field in &others.list {
+            let Some(line) = others.text.get(field.start as usize..field.line_end() as usize) else { continue };
+            let start = self.used as u32;
+            self.write_raw(line);
+            let (value, end) = (start + (field.value - field.start), start + (field.end - field.start));
+            self.list.push(Field { start, value, end, name: field.name });
+            self.names.add(field.name);
+        }
+    }
+
     /// Adds a field behind all others whose value is put together of these parts.
     pub fn append_parts(&mut self, name: &[u8], parts: &[&[u8]]) {
         self.reserve(name.len() + parts.iter().map(|part| part.len()).sum::<usize>() + 4);
@@ -474,6 +490,24 @@ mod tests {
         assert_eq!(fields.remove_all(b"x-a"), 0);
         fields.prepend(b"First", b"");
         assert_eq!(list(&fields), pairs(&[("first", ""), ("host", "a.b"), ("x-b", "2"), ("x-c", "4")]));
+    }
+
+    #[test]
+    fn the_fields_of_another_list_come_last_as_they_are() {
+        let mut others = sample();
+        others.replace(b"x-b", b"long enough to lie elsewhere");
+        others.remove(0);
+        for mut fields in [Fields::new(), sample()] {
+            let mut one_by_one = fields.clone();
+            others.iter().for_each(|(name, value)| one_by_one.append(name, value));
+            fields.append_all(&others);
+            assert_eq!(list(&fields), list(&one_by_one));
+            assert_eq!(fields.known(Name::Host), one_by_one.known(Name::Host));
+            let (first, last) = (fields.list[0].start, fields.list[fields.len() - 1].line_end());
+            assert_eq!(fields.slice(first, last), one_by_one.slice(first, last));
+            fields.append(b"x-c", b"behind");
+            assert_eq!(list(&fields).last(), pairs(&[("x-c", "behind")]).first());
+        }
     }
 
     #[test]

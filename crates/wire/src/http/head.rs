@@ -187,6 +187,11 @@ impl Head {
         self.fields.append(name, value);
     }
 
+    /// Adds the fields of another head behind all others.
+    pub fn append_all(&mut self, other: &Head) {
+        self.fields.append_all(&other.fields);
+    }
+
     /// Adds a field before all others.
     pub fn prepend(&mut self, name: &[u8], value: &[u8]) {
         self.fields.prepend(name, value);
