@@ -272,7 +272,11 @@ fn sections_obtain_certificates_of_the_storage() {
     assert!(stage.ask("show ssl cert stays.pem").contains("Algorithm: EC384\n"));
     assert_eq!(stage.ask("show map virt@acme"), "\n", "tokens are taken away");
     // What a program that sets records is told.
-    let events = stage.ask("show events dpapi");
+    let events = || stage.ask("show events dpapi");
+    wait_until("all events", || {
+        events().matches(" acme deploy @/two ").count() >= 2 && events().contains(" acme newcert ")
+    });
+    let events = events();
     let deploys: Vec<_> = events.split(" acme deploy @/two thumbprint ").skip(1).collect();
     assert_eq!(deploys.len(), 2, "{events}");
     for deploy in deploys {

@@ -56,7 +56,7 @@ fn curl_speaks_version_1() {
     let folder = Folder::new();
     let (_weir, port) = behind(&folder);
     let url = format!("http://127.0.0.1:{port}/");
-    let curl = |arguments: &[&str]| run(Command::new("curl").args(["-s", "-m", "20"]).args(arguments).arg(&url));
+    let curl = |arguments: &[&str]| run(Command::new("curl").args(["-s", "-m", "100"]).args(arguments).arg(&url));
     assert_eq!(curl(&["--haproxy-protocol"]).stdout, "127.0.0.1");
     let told = curl(&["--haproxy-clientip", "192.0.2.7"]);
     // Only newer ones know the second option.

@@ -101,7 +101,7 @@ struct Site {
 }
 
 fn site() -> Site {
-    let (folder, origin, port) = (Folder::new(), origin(), free_port());
+    let (folder, origin, port) = (Folder::in_memory(), origin(), free_port());
     let file = folder.path("cache");
     let text = format!("{DEFAULTS}{}", sections(&port.to_string(), origin.port, &file.display().to_string()));
     let config = folder.write("weir.cfg", &text);
@@ -127,7 +127,7 @@ fn a_restart_begins_with_an_empty_file() {
 
 #[test]
 fn a_reload_in_place_keeps_the_file_and_another_one_makes_it_anew() {
-    let (folder, origin) = (Folder::new(), origin());
+    let (folder, origin) = (Folder::in_memory(), origin());
     let file = folder.path("cache");
     let text = sections("PORT", origin.port, &file.display().to_string());
     let service = reload::Service::start_with("", &text, folder);

@@ -1,7 +1,7 @@
 //! Programs that read HAProxy's runtime API, unmodified: they find in Weir what they look for. A program that is not
 //! installed is skipped, and the test says so.
 
-use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, connect_unix, free_port, wait_for_file};
+use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, connect_unix, free_port, wait_for_file, wait_until};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -87,7 +87,7 @@ fn hatop_draws_the_proxies() {
     let subject = Subject::start(&folder);
     let command = format!("stty rows 40 cols 160; exec hatop -s {}", subject.socket.display());
     let mut screen = Command::new("timeout")
-        .args(["60", "script", "-qec", &command, "/dev/null"])
+        .args(["120", "script", "-qec", &command, "/dev/null"])
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -191,6 +191,11 @@ fn the_input_of_telegraf_reads_the_socket_and_the_page() {
         return;
     }
     let subject = Subject::start(&folder);
+    wait_until("the first session", || {
+        let shown = subject.ask("show stat");
+        let line = shown.lines().find(|line| line.starts_with("web,FRONTEND,")).unwrap_or_default();
+        (line.split(',').nth(4), line.split(',').nth(7)) == (Some("0"), Some("1"))
+    });
     let page = format!("http://127.0.0.1:{}/stats;csv", subject.port);
     let done = Command::new(&program).arg(&subject.socket).arg(page).output().expect("a program");
     // The connection that found out that the process serves is a session, too.

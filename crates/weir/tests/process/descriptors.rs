@@ -1,7 +1,7 @@
 //! `show fd`: every open descriptor has a line, with its owner, and letters select kinds. Must never depend on numbers of
 //! descriptors.
 
-use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, free_port, get};
+use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until};
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -25,13 +25,15 @@ fn every_descriptor_has_a_line_with_its_owner() {
     let (web, origin, socket) = (free_port(), free_port(), folder.path("api"));
     let text = format!(
         "global\n    nbthread 2\n    stats socket {} level admin\n{DEFAULTS}frontend web\n    bind 127.0.0.1:{web}\n    \
-         default_backend app\nbackend app\n    server s1 127.0.0.1:{origin}\nfrontend origin\n    bind 127.0.0.1:{origin}\n    \
+         default_backend app\nbackend app\n    server s1 127.0.0.1:{origin} pool-purge-delay 1h\nfrontend origin\n    bind 127.0.0.1:{origin}\n    \
          http-request return status 200 content-type text/plain string hello\n",
         socket.display()
     );
     let running = Running::weir(&["-db", "-f", &folder.write("fd.cfg", &text)]);
     let mut client = connect(web);
     assert_eq!(exchange(&mut client, &get("/")), (200, "hello".to_owned()));
+    // The link is given back once the answer has gone.
+    wait_until("an idle link", || !with(&ask(&socket, "show fd c!f"), &[" back=1 ", "mux=H1"]).is_empty());
     let all = ask(&socket, "show fd");
     let client_port = client.local_addr().expect("an address").port();
     let (lport, rport) = (format!("lport={web} "), format!("rport={client_port} "));

@@ -51,9 +51,9 @@ fn site() -> Option<Site> {
     let certificate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/site.pem");
     let text = format!(
         "global\n tune.h2.be.max-concurrent-streams 20\ndefaults\n mode http\n timeout connect 20s\n timeout client 60s\n \
-         timeout server 60s\n log stdout format raw daemon\n log-format \"call %fp %HPO %ST %[grpc_status] %[grpc_message] %tsc\"\n\
+         timeout server 60s\n timeout check 60s\n log stdout format raw daemon\n log-format \"call %fp %HPO %ST %[grpc_status] %[grpc_message] %tsc\"\n\
          listen calls\n bind 127.0.0.1:{}\n bind 127.0.0.1:{} ssl crt {}\n filter grpc-web\n \
-         option grpc-check service test.Calls\n server s 127.0.0.1:{origin} proto h2 check inter 100ms fall 1 rise 1\n",
+         option grpc-check service test.Calls\n server s 127.0.0.1:{origin} proto h2 check inter 1s fall 1 rise 1\n",
         ports[0],
         ports[1],
         certificate.display()

@@ -59,7 +59,7 @@ fn a_frontend_in_a_namespace_serves_that_network() {
         eprintln!("skipped: curl is not installed");
         return;
     }
-    let answer = run(inside.command("curl").args(["-s", "-m", "20", &format!("http://127.0.0.1:{port}/")]));
+    let answer = run(inside.command("curl").args(["-s", "-m", "100", &format!("http://127.0.0.1:{port}/")]));
     assert!(answer.stdout.contains("503 Service Unavailable"), "{answer:?}");
 }
 

@@ -17,7 +17,7 @@ spoe-agent e
     messages check
     option var-prefix e
     option set-on-error error
-    timeout processing 300ms
+    timeout processing PATIENCE
     use-backend agents
     log global
 spoe-message check
@@ -32,23 +32,27 @@ fn peer(option: &str, port: u16) -> Running {
     running
 }
 
+/// How long peers are waited for: where they are to answer, and where they are to fail.
+const LONG: &str = "100s";
+const SHORT: &str = "500ms";
+
 /// A site whose answers are what an agent has said: the score, and the error.
-fn with_agent(folder: &Folder, port: u16, agents: &str) -> String {
-    let engine = folder.write("engine.conf", ENGINE);
+fn with_agent(folder: &Folder, patience: &str, port: u16, agents: &str) -> String {
+    let engine = folder.write("engine.conf", &ENGINE.replace("PATIENCE", patience));
     let text = format!(
         "global\n    log stdout format raw local0\n    stats socket {} level admin\n{DEFAULTS}    log global\nfrontend web\n    bind \
          127.0.0.1:{port}\n    filter spoe engine e config {engine}\n    http-request return status 200 content-type text/plain \
-         lf-string %[var(txn.e.score)]-%[var(txn.e.error)]\nbackend agents\n    mode spop\n    retries 0\n    timeout connect 5s\n    {agents}\n",
+         lf-string %[var(txn.e.score)]-%[var(txn.e.error)]\nbackend agents\n    mode spop\n    retries 0\n    timeout connect 100s\n    {agents}\n",
         folder.path("api").display()
     );
     folder.write("weir.cfg", &text)
 }
 
 /// A site in front of an application.
-fn with_application(folder: &Folder, port: u16, servers: &str) -> String {
+fn with_application(folder: &Folder, patience: &str, port: u16, servers: &str) -> String {
     let text = format!(
         "global\n    log stdout format raw local0\n    stats socket {} level admin\n{DEFAULTS}    log global\n    option httplog\n    \
-         retries 0\nlisten web\n    bind 127.0.0.1:{port}\n    timeout server 500ms\n    use-fcgi-app a\n    {servers}\nfcgi-app a\n    \
+         retries 0\nlisten web\n    bind 127.0.0.1:{port}\n    timeout server {patience}\n    use-fcgi-app a\n    {servers}\nfcgi-app a\n    \
          docroot /srv\n",
         folder.path("api").display()
     );
@@ -80,9 +84,9 @@ fn load(port: u16, path: &str, requests: &str) -> [u64; 5] {
 fn an_agent_that_hangs_or_is_killed_costs_no_answer() {
     let (folder, port, at) = (Folder::new(), free_port(), free_port());
     let agent = peer("--spop", at);
-    let file = with_agent(&folder, port, &format!("server a 127.0.0.1:{at}"));
+    let file = with_agent(&folder, SHORT, port, &format!("server a 127.0.0.1:{at}"));
     let mut weir = Running::weir(&["-db", "-f", &file]);
-    assert_eq!(says(port), "20-");
+    wait_until("the agent answers", || says(port) == "20-");
     agent.send(Signal::STOP);
     wait_until("a timeout", || says(port) == "-1");
     assert_eq!(load(port, "/", "40"), [0, 40, 0, 0, 0]);
@@ -102,9 +106,9 @@ fn an_agent_that_hangs_or_is_killed_costs_no_answer() {
 fn an_application_that_hangs_or_is_killed_has_its_own_termination_states() {
     let (folder, port, at) = (Folder::new(), free_port(), free_port());
     let application = peer("--fcgi", at);
-    let file = with_application(&folder, port, &format!("server a 127.0.0.1:{at} proto fcgi"));
+    let file = with_application(&folder, SHORT, port, &format!("server a 127.0.0.1:{at} proto fcgi"));
     let mut weir = Running::weir(&["-db", "-f", &file]);
-    assert_eq!(status(port, "/?s=100"), 200);
+    wait_until("the application answers", || status(port, "/?s=100") == 200);
     application.send(Signal::STOP);
     wait_until("a timeout", || status(port, "/hung") == 504);
     weir.wait_for_line(|line| line.contains("/hung") && line.contains(" 504 ") && line.contains(" sH-- "));
@@ -156,9 +160,9 @@ fn liar() -> u16 {
 fn what_lies_is_never_believed() {
     let (agents, applications) = (Folder::new(), Folder::new());
     let (asks, serves) = (free_port(), free_port());
-    let file = with_agent(&agents, asks, &format!("server a 127.0.0.1:{}", liar()));
+    let file = with_agent(&agents, SHORT, asks, &format!("server a 127.0.0.1:{}", liar()));
     let asking = Running::weir(&["-db", "-f", &file]);
-    let file = with_application(&applications, serves, &format!("server a 127.0.0.1:{} proto fcgi", liar()));
+    let file = with_application(&applications, SHORT, serves, &format!("server a 127.0.0.1:{} proto fcgi", liar()));
     let serving = Running::weir(&["-db", "-f", &file]);
     for _ in 0..20 {
         let said = says(asks);
@@ -189,12 +193,12 @@ fn agents_and_applications_are_reached_by_tls() {
     let _ends_tls = Running::weir(&["-db", "-f", &file]);
     drop((connect(tls_spop), connect(tls_fcgi)));
     let (asks, serves) = (free_port(), free_port());
-    let file = with_agent(&folder, asks, &format!("server a 127.0.0.1:{tls_spop} ssl verify none"));
+    let file = with_agent(&folder, LONG, asks, &format!("server a 127.0.0.1:{tls_spop} ssl verify none"));
     let asking = Running::weir(&["-db", "-f", &file]);
-    wait_until("the agent answers", || says(asks) == "20-");
+    assert_eq!(says(asks), "20-");
     drop(asking);
     let server = format!("server a 127.0.0.1:{tls_fcgi} proto fcgi ssl verify none");
-    let _serving = Running::weir(&["-db", "-f", &with_application(&folder, serves, &server)]);
+    let _serving = Running::weir(&["-db", "-f", &with_application(&folder, LONG, serves, &server)]);
     for _ in 0..3 {
         assert_eq!(exchange(&mut connect(serves), &get("/?s=50000")).1.len(), 50_000);
     }
@@ -205,7 +209,7 @@ fn agents_and_applications_are_reached_by_tls() {
 #[test]
 fn a_second_attempt_at_an_application_is_refused_with_a_reason() {
     let folder = Folder::new();
-    let file = with_application(&folder, 1, "hedge-requests after 10ms\n    server a 127.0.0.1:1 proto fcgi");
+    let file = with_application(&folder, SHORT, 1, "hedge-requests after 10ms\n    server a 127.0.0.1:1 proto fcgi");
     let found = weir(["-c", "-f", &file]);
     assert_eq!(found.code(), Some(1));
     let said = "proxy 'web': 'hedge-requests' is not supported yet by Weir with 'use-fcgi-app'.";
@@ -228,7 +232,7 @@ fn traces_show_what_is_said_to_agents_applications_and_the_test_server() {
     let folder = Folder::new();
     let (port, at) = (free_port(), free_port());
     let _agent = peer("--spop", at);
-    let mut weir = Running::weir(&["-db", "-f", &with_agent(&folder, port, &format!("server a 127.0.0.1:{at}"))]);
+    let mut weir = Running::weir(&["-db", "-f", &with_agent(&folder, LONG, port, &format!("server a 127.0.0.1:{at}"))]);
     drop(connect(port));
     trace(&folder.path("api"), "spop");
     assert_eq!(says(port), "20-");
@@ -240,7 +244,7 @@ fn traces_show_what_is_said_to_agents_applications_and_the_test_server() {
     let _application = peer("--fcgi", at);
     let servers =
         format!("server a 127.0.0.1:{at} proto fcgi\nfrontend test\n    mode haterm\n    bind 127.0.0.1:{plain}");
-    let mut weir = Running::weir(&["-db", "-f", &with_application(&folder, port, &servers)]);
+    let mut weir = Running::weir(&["-db", "-f", &with_application(&folder, LONG, port, &servers)]);
     drop((connect(port), connect(plain)));
     for source in ["fcgi", "haterm"] {
         trace(&folder.path("api"), source);

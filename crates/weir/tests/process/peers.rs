@@ -1,6 +1,7 @@
 //! Instances that share stick tables, over real sockets: Weir with HAProxy, both ways, and with itself through partitions,
 //! reloads and attacks. A HAProxy that is not installed is skipped, with a word.
 
+use crate::counts::statistics;
 use crate::support::{DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, exchange, free_port, get, wait_until};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -277,6 +278,8 @@ fn a_successor_knows_what_the_process_before_it_knew() {
         let one = Node::start(WEIR, &folder, "one", &peers, more);
         one.fill(2);
         one.fill(1);
+        // What an answer adds to the entries is there once its session has ended.
+        wait_until("the end of all sessions", || statistics(&one.ask("show stat"), "f", "FRONTEND")["scur"] == "0");
         let before = one.everything();
         assert!(before.iter().all(|table| table.len() == 2), "{before:?}");
         let old = one.running.id().to_string();
@@ -296,12 +299,12 @@ fn a_reload_under_a_master_keeps_what_is_known() {
     let two = Node::start(WEIR, &folder, "two", &peers, &[]);
     one.fill(2);
     agree(&[&one, &two], 1);
-    let before = one.ask("show info").lines().find(|line| line.starts_with("Pid:")).expect("a process").to_owned();
+    let shown = one.ask("show info");
+    let before = shown.lines().find_map(|line| line.strip_prefix("Pid: ")).expect("a process");
     one.running.send(Signal::USR2);
-    wait_until("the next worker", || {
-        let shown = one.ask("show info");
-        shown.contains("\nPid:") && !shown.contains(&before)
-    });
+    // It serves until it has handed over what it knows.
+    let program = format!("/proc/{before}/exe");
+    wait_until("the end of the worker", || std::fs::read_link(&program).is_err());
     agree(&[&one, &two], 1);
     taught(&[&one, &two]);
     one.fill(3);

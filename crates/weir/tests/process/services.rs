@@ -32,8 +32,8 @@ fn succeeds(option: &str, port: u16) -> String {
     let config = folder.write(
         "weir.cfg",
         &format!(
-            "frontend f\n bind {}\n timeout client 5s\nbackend b\n log {} local0\n option log-health-checks\n option {option}\n timeout connect 5s\n timeout server \
-             5s\n server s 127.0.0.1:{port} check inter 200ms rise 1 fall 1\n",
+            "frontend f\n bind {}\n timeout client 5s\nbackend b\n log {} local0\n option log-health-checks\n option {option}\n timeout connect 60s\n timeout server \
+             60s\n timeout check 60s\n server s 127.0.0.1:{port} check inter 1s rise 1 fall 1\n",
             folder.path("socket").display(),
             log.local_addr().expect("an address")
         ),

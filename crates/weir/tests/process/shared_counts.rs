@@ -111,14 +111,14 @@ fn counts_go_on_in_the_process_that_takes_over_and_end_with_the_last() {
     let (folder, shm) = (Folder::new(), Shm::new());
     let one = One::start(&folder, &shm, "one", &[]);
     one.serve(3);
-    assert_eq!(one.counts(), [3, 1, 3]);
+    one.waits_for([3, 1, 3]);
     // The second one starts while the first one serves, sees what that has counted, and has it leave.
     let pid = one.running.id().to_string();
     let two = One::start(&folder, &shm, "two", &["-sf", &pid]);
     assert_eq!(one.running.finish().code(), Some(0));
     two.waits_for([3, 1, 3]);
     two.serve(2);
-    assert_eq!(two.counts(), [5, 2, 5]);
+    two.waits_for([5, 2, 5]);
     assert!(two.ask("dump stats-file").contains("\nweb,2,"), "{}", two.ask("dump stats-file"));
     // It was the last: what it has counted is forgotten.
     assert_eq!(two.end(Signal::TERM).code(), Some(128 + 15));
@@ -224,7 +224,7 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     let guid = named("one").replace("frontend web\n", "frontend web\n    guid web\n");
     let service = Service::start_with(&global, &guid, Folder::new());
     exchange(&mut connect(service.port), &get("/"));
-    assert_eq!(shown(&service, "web", "req_tot"), 1);
+    wait_until("the request", || shown(&service, "web", "req_tot") == 1);
     // In place: the process is the same, and an object that comes is counted with the others.
     let worker = service.worker();
     let more = format!("{guid}frontend more\n    guid more\n    bind 127.0.0.1:{}\n", free_port());
@@ -232,7 +232,8 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     assert!(service.reload().starts_with("Success=1\n"));
     assert_eq!(service.worker(), worker);
     exchange(&mut connect(service.port), &get("/"));
-    assert_eq!((shown(&service, "web", "req_tot"), shown(&service, "more", "req_tot")), (2, 0));
+    wait_until("the next request", || shown(&service, "web", "req_tot") == 2);
+    assert_eq!(shown(&service, "more", "req_tot"), 0);
     wait_until("the new object is in the file", || shm.has(b"more"));
     // A new worker.
     service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
@@ -246,7 +247,8 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     let answer = service.reload();
     assert!(answer.contains("shared counters of the process"), "{answer}");
     assert_ne!(service.worker(), worker);
-    assert_eq!(shown(&service, "web", "req_tot"), 0);
+    // The worker before may answer until it has heard of its successor.
+    wait_until("counts from 0 on", || shown(&service, "web", "req_tot") == 0);
 }
 
 #[test]
@@ -258,7 +260,7 @@ fn a_stats_file_is_read_by_new_workers_alone() {
     let guid = named("one").replace("frontend web\n", "frontend web\n    guid web\n");
     let service = Service::start_with(&global, &guid, folder);
     exchange(&mut connect(service.port), &get("/"));
-    assert_eq!((shown(&service, "web", "stot"), shown(&service, "web", "req_tot")), (41, 41));
+    wait_until("the request", || (shown(&service, "web", "stot"), shown(&service, "web", "req_tot")) == (41, 41));
     // In place: counts go on, and what comes is counted from 0, whatever the file says by now.
     let worker = service.worker();
     service.folder.write("counts", &counts(500));
@@ -276,5 +278,5 @@ fn a_stats_file_is_read_by_new_workers_alone() {
     service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
     assert!(service.reload().starts_with("Success=1\n"));
     assert_ne!(service.worker(), worker);
-    assert_eq!((shown(&service, "web", "stot"), shown(&service, "more", "stot")), (500, 500));
+    wait_until("the new worker", || (shown(&service, "web", "stot"), shown(&service, "more", "stot")) == (500, 500));
 }

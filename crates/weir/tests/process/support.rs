@@ -157,9 +157,19 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new() -> Self {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// One whose files are in memory, where the system has a place for that: no disk that others keep busy delays them.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::inside(memory) } else { Self::new() }
+    }
+
+    fn inside(place: &Path) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("weir-test-{}-{number}", std::process::id()));
+        let path = place.join(format!("weir-test-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a folder of our own");
         Self(path)
     }
@@ -264,4 +274,4 @@ pub fn wait_for_close(mut stream: TcpStream) {
 
 /// Lines of the kind that every configuration here starts with.
 pub const DEFAULTS: &str =
-    "defaults\n    mode http\n    timeout client 20s\n    timeout server 20s\n    timeout connect 20s\n";
+    "defaults\n    mode http\n    timeout client 100s\n    timeout server 100s\n    timeout connect 100s\n";
