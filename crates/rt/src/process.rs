@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
 
 use base::ProcessorSet;
 
@@ -146,17 +147,30 @@ pub fn keep_for_children(fd: &OwnedFd) -> io::Result<()> {
     sys::set_close_on_exec(fd, false)
 }
 
-/// Takes over a descriptor that the process was started with. Programs that this one starts do not get it. Call it once
-/// for a number.
+/// Takes over a descriptor that the process was started with. Programs that this one starts do not get it.
 ///
 /// # Errors
-/// `InvalidInput` for a standard stream; the kernel's when there is no such descriptor.
+/// `InvalidInput` for a standard stream; `ResourceBusy` where it was taken over already, or is one that the process opened itself;
+/// the kernel's when there is no such descriptor.
 pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number <= libc::STDERR_FILENO {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    take(number)
+}
+
+/// The same for any number. What keeps a descriptor from programs that are started (`FD_CLOEXEC`) says whose it is: one that came
+/// with the start of this program does not have it, all that the process opens do, and so does what was taken over once. So
+/// a descriptor has one owner.
+pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if sys::process::is_closed_on_exec(number)? {
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is in use by this process already"));
+    }
     sys::process::close_on_exec(number)?;
-    // SAFETY: the descriptor is open (the call above would have failed), and the parent process gave it away.
+    // SAFETY: the descriptor is open (the calls above would have failed), the parent process gave it away, and nothing else
+    // in this process owns it, by what is said above.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

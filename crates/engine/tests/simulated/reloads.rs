@@ -13,12 +13,12 @@ use crate::world::*;
 const S3: &str = "10.0.1.3:80";
 
 /// A proxy with these servers, which are named by the last number of their addresses.
-fn servers(lines: &str) -> Worlds {
+pub fn servers(lines: &str) -> Worlds {
     listen(&format!("balance roundrobin\n http-reuse always\n option redispatch\n{lines}")).global(api::SOCKET)
 }
 
 /// A server whose answers are its name. Returns how many connections it has had.
-fn serve(world: &World, address: &str, name: &'static str) -> Rc<Cell<usize>> {
+pub fn serve(world: &World, address: &str, name: &'static str) -> Rc<Cell<usize>> {
     Service::at(address).serve(&world.scope, move |mut peer: Peer, _| async move {
         while peer.receive_head().await.is_some() {
             if !peer.try_send(answer(name)).await {
@@ -37,7 +37,7 @@ async fn ask(client: &mut Peer) -> String {
 }
 
 /// Who answers so many requests, sorted.
-async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
+pub async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..count {
         found.push(ask(client).await);
@@ -47,7 +47,7 @@ async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
 }
 
 /// A column of `show stat` for a server; empty where there is no such server.
-async fn column(server: &str, name: &str) -> String {
+pub async fn column(server: &str, name: &str) -> String {
     let shown = api::ask("show stat").await;
     let mut lines = shown.lines();
     let columns: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches("# ").split(',').collect();

@@ -4,55 +4,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use testkit::{Peer, Service, sleep};
+use testkit::{Peer, sleep};
 
 use crate::api;
 use crate::messages::*;
+use crate::reloads::{answers, column, serve, servers};
 use crate::world::*;
 
 const RELOADS: usize = 1_000;
 
-fn servers(lines: &str) -> Worlds {
-    listen(&format!("balance roundrobin\n http-reuse always\n option redispatch\n{lines}")).global(api::SOCKET)
-}
-
-/// A server whose answers are its name.
-fn serve(world: &World, address: &str, name: &'static str) {
-    Service::at(address).serve(&world.scope, move |mut peer: Peer, _| async move {
-        while peer.receive_head().await.is_some() && peer.try_send(answer(name)).await {}
-    });
-}
-
-async fn ask(client: &mut Peer) -> String {
-    client.send(GET).await;
-    let head = client.receive_head().await.expect("an answer");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    String::from_utf8(client.receive(2).await).unwrap()
-}
-
-/// Who answers so many requests, sorted.
-async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
-    let mut found = Vec::new();
-    for _ in 0..count {
-        found.push(ask(client).await);
-    }
-    found.sort();
-    found
-}
-
 /// Places that the servers of the proxy have had.
 fn places(world: &World) -> usize {
     world.shared().generation().program.proxies[0].backend.as_ref().unwrap().servers.places()
-}
-
-/// A column of `show stat` for a server.
-async fn column(server: &str, name: &str) -> String {
-    let shown = api::ask("show stat").await;
-    let mut lines = shown.lines();
-    let columns: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches("# ").split(',').collect();
-    let at = columns.iter().position(|column| *column == name).expect("a column");
-    let row = lines.find(|line| line.starts_with(&format!("l,{server},")));
-    row.and_then(|row| row.split(',').nth(at)).unwrap_or_default().to_owned()
 }
 
 /// Every reload removes a server and adds another one, by another name, at another address, with another weight and another

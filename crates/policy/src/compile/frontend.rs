@@ -244,6 +244,27 @@ impl Compiler<'_> {
         }
     }
 
+    /// A descriptor that the process was started with is one line's: two could not both close it.
+    pub(super) fn descriptors_have_one_line(&mut self, spec: &Spec) {
+        let proxies = || spec.proxies.iter().filter(|proxy| !proxy.disabled);
+        let of_proxies = proxies().filter(|proxy| proxy.kind != ProxyKind::Backend).flat_map(|proxy| &proxy.binds);
+        let of_relays = spec.sections.log_forwards.iter().flat_map(|relay| relay.binds.iter().chain(&relay.datagrams));
+        let listening = of_proxies.chain(of_relays).map(|bind| ("bind", &bind.address, bind.span));
+        let servers = proxies().flat_map(|proxy| &proxy.servers);
+        let asking = servers.map(|server| ("server", &server.address.value, server.span));
+        let mut first: HashMap<i32, Span> = HashMap::new();
+        for (keyword, address, span) in listening.chain(asking) {
+            let AddressSpec::Descriptor { fd, .. } = address else { continue };
+            if let Some(other) = first.get(fd).copied() {
+                let other = self.place(other);
+                let message = format!("'{keyword}' : file descriptor '{fd}' is that of the line at [{other}] already.");
+                self.alert(span, Form::Parsing, message);
+            } else if keyword == "bind" {
+                first.insert(*fd, span);
+            }
+        }
+    }
+
     /// Bytes are no messages, and messages more than bytes.
     fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
         let Some(protocol) = bind.listening.protocol else { return };

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::task::{Context, Poll};
 
 use base::{Buffer, Key};
@@ -15,7 +15,7 @@ use super::{Address, BindOptions, Namespace, Socket};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
-use crate::{current, sys};
+use crate::{current, process, sys};
 
 /// The family of a datagram socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,16 +107,14 @@ impl Datagram {
     /// Takes over a descriptor that the process was started with.
     ///
     /// # Errors
-    /// `InvalidInput` when it is no datagram socket, else the socket's.
+    /// `InvalidInput` when it is no datagram socket, `ResourceBusy` when it was taken over already, else the socket's.
     pub fn inherit(fd: RawFd) -> io::Result<Datagram> {
         let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
         if kind != libc::SOCK_DGRAM {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a datagram socket"));
         }
-        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = process::take(fd)?;
         sys::set_nonblocking(&fd)?;
-        sys::set_close_on_exec(&fd, true)?;
         Ok(Datagram::of(Socket::Os(fd.into())))
     }
 

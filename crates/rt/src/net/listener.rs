@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{Address, Namespace, OwnedSocket, Socket, passing};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
-use crate::{current, sys};
+use crate::{current, process, sys};
 
 /// What is set on a socket before it listens.
 #[derive(Clone, Debug)]
@@ -177,20 +177,18 @@ impl ListeningSocket {
         Ok(ListeningSocket::new(Socket::Os(fd.into()), address, options))
     }
 
-    /// Takes over a descriptor that the process was started with, or received. One that is bound but does not listen
+    /// Takes over a descriptor that the process was started with. One that is bound but does not listen
     /// yet starts to.
     ///
     /// # Errors
-    /// `InvalidInput` when it is no stream socket, else the socket's.
+    /// `InvalidInput` when it is no stream socket, `ResourceBusy` when it was taken over already, else the socket's.
     pub fn inherit(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
         let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
         if kind != libc::SOCK_STREAM {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a stream socket"));
         }
-        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = process::take(fd)?;
         sys::set_nonblocking(&fd)?;
-        sys::set_close_on_exec(&fd, true)?;
         if sys::socket::option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? == 0 {
             sys::socket::listen(&fd, options.backlog)?;
         }

@@ -4,14 +4,14 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::task::{Context, Poll};
 
 use base::Key;
 
 use super::{Address, BindOptions, ListeningSocket, OwnedSocket, Socket, Stream};
 use crate::source::{Readiness, Source, Watch};
-use crate::{current, sys};
+use crate::{current, process, sys};
 
 /// Descriptors that one message carries at most.
 pub const MOST_DESCRIPTORS: usize = sys::passing::MOST_DESCRIPTORS;
@@ -73,13 +73,11 @@ impl ListeningSocket {
     /// Takes over a connected UNIX socket that the process was started with: connections come as descriptors over it.
     ///
     /// # Errors
-    /// `InvalidInput` when it is none, else the socket's.
+    /// `InvalidInput` when it is none, `ResourceBusy` when it was taken over already, else the socket's.
     pub fn inherit_carrier(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
         check_carrier(fd)?;
-        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
-        let carrier = unsafe { OwnedFd::from_raw_fd(fd) };
+        let carrier = process::take(fd)?;
         sys::set_nonblocking(&carrier)?;
-        sys::set_close_on_exec(&carrier, true)?;
         let socket = ListeningSocket::new(Socket::Os(carrier.into()), Address::Carrier(fd), options);
         socket.set_shared();
         Ok(socket)

@@ -109,6 +109,11 @@ pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
 }
 
 /// Has a descriptor closed when the process executes another program.
+pub(crate) fn is_closed_on_exec(fd: i32) -> io::Result<bool> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::fcntl(fd, libc::F_GETFD) }).map(|flags| flags & libc::FD_CLOEXEC != 0)
+}
+
 pub(crate) fn close_on_exec(fd: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)

@@ -1,7 +1,7 @@
 //! Listeners: shared by workers, paused, inherited.
 
 use std::collections::BTreeSet;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
@@ -108,13 +108,36 @@ fn a_listener_that_nobody_heeds_is_found_again() {
     });
 }
 
+/// The number of a descriptor, as one that the program was started with.
+fn given(fd: OwnedFd) -> RawFd {
+    rt::process::keep_for_children(&fd).unwrap();
+    fd.into_raw_fd()
+}
+
+#[test]
+fn an_inherited_socket_has_one_owner() {
+    let number = given(std::net::TcpListener::bind("127.0.0.1:0").unwrap().into());
+    let first = ListeningSocket::inherit(number, &BindOptions::default()).unwrap();
+    for again in [
+        ListeningSocket::inherit(number, &BindOptions::default()).map(drop),
+        rt::process::take_inherited(number).map(drop),
+    ] {
+        assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
+    }
+    // Neither is one that the process has opened itself.
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = ListeningSocket::inherit(own.as_raw_fd(), &BindOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
+    assert!(own.local_addr().is_ok() && first.as_descriptor().is_some());
+}
+
 #[test]
 fn an_inherited_socket_goes_on_listening() {
     on_one_worker(|| async {
         let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Inet(foreign.local_addr().unwrap());
         let early = std::net::TcpStream::connect(foreign.local_addr().unwrap()).unwrap();
-        let socket = ListeningSocket::inherit(foreign.into_raw_fd(), &BindOptions::default()).unwrap();
+        let socket = ListeningSocket::inherit(given(foreign.into()), &BindOptions::default()).unwrap();
         assert_eq!(*socket.local_address(), address);
         let mut listener = Listener::new(Arc::new(socket)).unwrap();
         let (_, from) = listener.accept().await.unwrap();
@@ -128,7 +151,7 @@ fn connections_that_waited_already_send_small_segments_at_once() {
     on_one_worker(|| async {
         let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let early = std::net::TcpStream::connect(foreign.local_addr().unwrap()).unwrap();
-        let socket = ListeningSocket::inherit(foreign.into_raw_fd(), &BindOptions::default()).unwrap();
+        let socket = ListeningSocket::inherit(given(foreign.into()), &BindOptions::default()).unwrap();
         let mut listener = Listener::new(Arc::new(socket)).unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
         let accepted = std::net::TcpStream::from(accepted.into_descriptor().unwrap());

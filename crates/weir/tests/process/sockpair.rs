@@ -118,6 +118,37 @@ fn haproxy_and_weir_pass_connections_to_each_other() {
 }
 
 #[test]
+fn a_descriptor_is_one_lines() {
+    let folder = Folder::new();
+    let (_own, theirs) = pair();
+    let number = theirs.as_raw_fd();
+    let carrier = origin(&format!("sockpair@{number}"), "one");
+    let relay = format!("log-forward relay\n    dgram-bind fd@{number}\n");
+    let rows = [
+        (format!("{carrier}{}", origin(&format!("sockpair@{number}"), "two")), 10, "bind"),
+        (format!("{}{carrier}", origin(&format!("fd@{number}"), "two")), 10, "bind"),
+        (format!("{carrier}{relay}"), 10, "bind"),
+        (format!("{carrier}backend b\n    server s sockpair@{number}\n"), 10, "server"),
+    ];
+    for (sections, line, keyword) in rows {
+        let file = folder.write("weir.cfg", &format!("{DEFAULTS}{sections}"));
+        let said = format!(
+            "config : parsing [{file}:{line}] : '{keyword}' : file descriptor '{number}' is that of the line at [{file}:7] already."
+        );
+        for mode in ["-c", "-db"] {
+            let found = weir([mode, "-f", &file]);
+            assert_eq!(found.code(), Some(1), "{}", found.stderr);
+            assert!(found.stderr.contains(&said), "{mode}: {said}\n{}", found.stderr);
+        }
+    }
+    // Several servers may pass connections over one.
+    let servers = format!("backend b\n    server s sockpair@{number}\n    server t sockpair@{number}\n");
+    let file = folder.write("weir.cfg", &format!("{DEFAULTS}{servers}"));
+    let found = weir(["-c", "-f", &file]);
+    assert_eq!(found.code(), Some(0), "{}", found.stderr);
+}
+
+#[test]
 fn descriptors_that_carry_nothing_are_refused() {
     let folder = Folder::new();
     let rows = [

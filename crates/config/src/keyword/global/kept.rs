@@ -52,8 +52,13 @@ fn shared_file(context: &mut GlobalContext<'_>, line: &Line) {
     // What shm_open(3) takes: one name, with or without a slash in front.
     let name = word.text.trim_start_matches('/');
     if name.is_empty() || name.len() > 255 || name.contains('/') || name == "." || name == ".." {
-        let message =
-            format!("'shm-stats-file' : '{}' is not a name of shared memory: it has no further slash.", word.text);
+        // Where Linux shows shared memory as files.
+        let shown = name.strip_prefix("dev/shm/").filter(|name| !name.is_empty() && !name.contains('/'));
+        let instead = match shown.filter(|_| word.text.starts_with('/')) {
+            Some(name) => format!("write '/{name}'"),
+            None => "it has no further slash".to_owned(),
+        };
+        let message = format!("'shm-stats-file' : '{}' is not a name of shared memory: {instead}.", word.text);
         return context.report.alert(word.span, message);
     }
     context.spec.kept.shared_file = Some(word.text.clone());

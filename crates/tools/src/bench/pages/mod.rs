@@ -28,7 +28,8 @@ pub fn sizing(places: &[PathBuf]) -> Outcome {
     }
 }
 
-/// `weir bench --into PAGE RESULTS…`: writes the tables and pictures of a page anew.
+/// `weir bench --into PAGE RESULTS…`: writes the tables and pictures of a page anew. Those of scenarios without results stay, and are
+/// listed.
 #[must_use]
 pub fn into(page: &Path, places: &[PathBuf]) -> Outcome {
     match read_all(places).map(|results| fill(page, &results)) {
@@ -51,11 +52,23 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
     let text = std::fs::read_to_string(page).map_err(unread)?;
     let folder = page.parent().unwrap_or(Path::new(""));
     let mut pictures: Vec<(PathBuf, String)> = Vec::new();
-    let filled = replace(&text, |region| {
-        if region.kind == "picture" {
-            return picture(results, region, folder, &mut pictures);
+    let mut kept = String::new();
+    let filled = replace(&text, |region, line, before| {
+        let is_picture = region.kind == "picture";
+        if !is_picture {
+            tables::kind(region)?;
         }
-        tables::write(results, region)
+        let scenarios = if is_picture { &region.words[..region.words.len().min(1)] } else { &region.words[..] };
+        let missing = tables::missing(results, scenarios);
+        // What earlier runs have left is more than a gap, and rows of one table are of one time.
+        if !missing.is_empty() && !before.trim().is_empty() {
+            kept += &format!("{}:{line}: left as it is, not run: {}\n", page.display(), missing.join(", "));
+            return Ok(None);
+        }
+        match is_picture {
+            true => picture(results, region, folder, &mut pictures).map(Some),
+            false => tables::write(results, region).map(Some),
+        }
     })
     .map_err(|wrong| format!("{}:{wrong}", page.display()))?;
     for (path, svg) in pictures {
@@ -66,7 +79,9 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
     // Written whole beside it first: an interruption leaves the former page.
     let fresh = page.with_extension("md.new");
     std::fs::write(&fresh, filled).map_err(|error| unwritten(&fresh, error))?;
-    std::fs::rename(&fresh, page).map_err(|error| unwritten(page, error))
+    std::fs::rename(&fresh, page).map_err(|error| unwritten(page, error))?;
+    progress::write(&kept);
+    Ok(())
 }
 
 /// `picture SCENARIO CHART…`: charts of a report, as files beside the page.

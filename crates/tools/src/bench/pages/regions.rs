@@ -19,38 +19,47 @@ fn opens(line: &str) -> Option<Region<'_>> {
     Some(Region { kind, words: words.collect() })
 }
 
-/// The page with every region written anew.
+/// The page with its regions written anew. `write` gets a region, the number of its first line and what is in it; `None` leaves
+/// that as it is.
 ///
 /// # Errors
 ///
 /// `LINE: ` and what is wrong: a region without an end, an end without a beginning, or what `write` refused.
-pub fn replace(page: &str, mut write: impl FnMut(&Region<'_>) -> Result<String, String>) -> Result<String, String> {
+pub fn replace(
+    page: &str,
+    mut write: impl FnMut(&Region<'_>, usize, &str) -> Result<Option<String>, String>,
+) -> Result<String, String> {
     let mut out = String::with_capacity(page.len());
-    let mut open: Option<usize> = None;
+    // The region that is open, its first line, and what is in it.
+    let mut open: Option<(Region<'_>, usize, String)> = None;
     for (index, line) in page.lines().enumerate() {
         let number = index + 1;
         if line.trim() == END {
-            if open.take().is_none() {
+            let Some((region, begun, before)) = open.take() else {
                 return Err(format!("{number}: a region ends that has not begun"));
+            };
+            match write(&region, begun, &before).map_err(|why| format!("{begun}: {why}"))? {
+                Some(text) => {
+                    out += text.trim_end();
+                    out.push('\n');
+                }
+                None => out += &before,
             }
-        } else if let Some(region) = opens(line) {
-            if let Some(begun) = open {
+        } else if let Some((_, begun, before)) = &mut open {
+            if opens(line).is_some() {
                 return Err(format!("{begun}: this region has no '{END}' before the next one"));
             }
-            open = Some(number);
-            out += line;
-            out.push('\n');
-            out += write(&region).map_err(|why| format!("{number}: {why}"))?.trim_end();
-            out.push('\n');
+            before.push_str(line);
+            before.push('\n');
             continue;
-        } else if open.is_some() {
-            continue;
+        } else if let Some(region) = opens(line) {
+            open = Some((region, number, String::new()));
         }
         out += line;
         out.push('\n');
     }
     match open {
-        Some(begun) => Err(format!("{begun}: this region has no '{END}'")),
+        Some((_, begun, _)) => Err(format!("{begun}: this region has no '{END}'")),
         None => Ok(out),
     }
 }

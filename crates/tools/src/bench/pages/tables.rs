@@ -7,7 +7,7 @@ use crate::bench::results::{Point, Results};
 use crate::bench::text::{bytes, head, program, rounded, row, thousands};
 
 /// What a region may be.
-type Kind = fn(&[&Results]) -> String;
+pub type Kind = fn(&[&Results]) -> String;
 
 const KINDS: &[(&str, Kind)] = &[
     ("machine", machine),
@@ -28,6 +28,22 @@ const KINDS: &[(&str, Kind)] = &[
 ///
 /// A kind that is not known, or no scenario.
 pub fn write(results: &[Results], region: &Region<'_>) -> Result<String, String> {
+    let write = kind(region)?;
+    let find = |name: &&str| results.iter().find(|run| run.scenario.name == **name);
+    let found: Vec<&Results> = region.words.iter().filter_map(find).collect();
+    let mut text = if found.is_empty() { String::new() } else { write(&found) };
+    for name in missing(results, &region.words) {
+        text += &format!("\n{}\n", not_run(name));
+    }
+    Ok(text)
+}
+
+/// What writes a region.
+///
+/// # Errors
+///
+/// A kind that is not known, or no scenario.
+pub fn kind(region: &Region<'_>) -> Result<Kind, String> {
     let Some((_, write)) = KINDS.iter().find(|(kind, _)| *kind == region.kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).chain(["picture"]).collect();
         return Err(format!("'{}' is no kind of results; known are {}", region.kind, known.join(", ")));
@@ -35,14 +51,13 @@ pub fn write(results: &[Results], region: &Region<'_>) -> Result<String, String>
     if region.words.is_empty() {
         return Err(format!("'{}' needs the names of scenarios", region.kind));
     }
-    let find = |name: &&str| results.iter().find(|run| run.scenario.name == **name);
-    let found: Vec<&Results> = region.words.iter().filter_map(find).collect();
-    let missing: Vec<&str> = region.words.iter().filter(|name| find(name).is_none()).copied().collect();
-    let mut text = if found.is_empty() { String::new() } else { write(&found) };
-    for name in missing {
-        text += &format!("\n{}\n", not_run(name));
-    }
-    Ok(text)
+    Ok(*write)
+}
+
+/// The scenarios that have no results.
+pub fn missing<'a>(results: &[Results], scenarios: &[&'a str]) -> Vec<&'a str> {
+    let is_missing = |name: &&&str| !results.iter().any(|run| run.scenario.name == ***name);
+    scenarios.iter().filter(is_missing).copied().collect()
 }
 
 /// What stands in the place of a scenario without results.

@@ -74,13 +74,36 @@ fn table(kind: &str, results: &[Results]) -> String {
 #[test]
 fn regions_are_written_and_all_else_stays() {
     let page = "# A\n\n<!-- results: cpu a b -->\nold\nold\n<!-- end of results -->\n\nThe end.\n";
-    let seen = |region: &Region<'_>| {
-        assert_eq!((region.kind, &region.words[..]), ("cpu", &["a", "b"][..]));
-        Ok("new\n\n".to_owned())
+    let seen = |region: &Region<'_>, line: usize, _: &str| {
+        assert_eq!((region.kind, &region.words[..], line), ("cpu", &["a", "b"][..], 3));
+        Ok(Some("new\n\n".to_owned()))
     };
     let filled = replace(page, seen).unwrap();
     assert_eq!(filled, "# A\n\n<!-- results: cpu a b -->\nnew\n<!-- end of results -->\n\nThe end.\n");
     assert_eq!(replace(&filled, seen).unwrap(), filled);
+    let left = |_: &Region<'_>, _: usize, before: &str| {
+        assert_eq!(before, "old\nold\n");
+        Ok(None)
+    };
+    assert_eq!(replace(page, left).unwrap(), page);
+}
+
+#[test]
+fn regions_of_scenarios_that_were_not_run_stay() {
+    let page = std::env::temp_dir().join(format!("weir-pages-{}.md", std::process::id()));
+    let text = "<!-- results: cpu keep other -->\nbefore\n<!-- end of results -->\n\
+                <!-- results: picture other 1-chart -->\nbefore\n<!-- end of results -->\n\
+                <!-- results: rates other -->\n<!-- end of results -->\n\
+                <!-- results: rates keep -->\nbefore\n<!-- end of results -->\n";
+    std::fs::write(&page, text).unwrap();
+    let filled = super::fill(&page, &[run("keep", vec![point(Some("weir"), 64, 8.0)])]).and_then(|()| {
+        let filled = std::fs::read_to_string(&page).map_err(|error| error.to_string());
+        std::fs::remove_file(&page).map_err(|error| error.to_string()).and(filled)
+    });
+    let filled = filled.unwrap();
+    assert!(filled.starts_with(text.split("<!-- results: rates other").next().unwrap()), "{filled}");
+    assert!(filled.contains("`other` was not run.\n") && filled.contains("| The keep |"), "{filled}");
+    assert_eq!(filled.matches("before").count(), 2, "{filled}");
 }
 
 #[test]
@@ -94,11 +117,12 @@ fn regions_that_are_not_whole_are_told_by_line() {
         ),
     ];
     for (page, error) in rows {
-        assert_eq!(replace(page, |_| Ok(String::new())).unwrap_err(), error, "{page}");
+        assert_eq!(replace(page, |_, _, _| Ok(None)).unwrap_err(), error, "{page}");
     }
-    let error = replace("<!-- results: pie a -->\n", |region| tables::write(&[], region)).unwrap_err();
+    let write = |region: &Region<'_>, _: usize, _: &str| tables::write(&[], region).map(Some);
+    let error = replace("<!-- results: pie a -->\n<!-- end of results -->\n", write).unwrap_err();
     assert!(error.starts_with("1: 'pie' is no kind of results; known are machine, cpu"), "{error}");
-    let error = replace("<!-- results: cpu -->\n", |region| tables::write(&[], region)).unwrap_err();
+    let error = replace("<!-- results: cpu -->\n<!-- end of results -->\n", write).unwrap_err();
     assert_eq!(error, "1: 'cpu' needs the names of scenarios");
 }
 
