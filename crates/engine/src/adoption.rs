@@ -14,6 +14,7 @@ use crate::export;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
+use crate::stream::spoe::AgentCounters;
 use crate::vacating::{self, Removed};
 use crate::worker::{Process, Worker};
 
@@ -132,6 +133,9 @@ impl Process {
         let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
         drop(served);
         self.enter((&newest.program, &mut next), &moves, &older)?;
+        for proxy in moves.added_proxies.iter().filter_map(|index| next.program.proxies.get(*index)) {
+            self.log_targets.begin(&next, &self.live, proxy);
+        }
         self.live.names.write().unwrap_or_else(PoisonError::into_inner).extend(next.program.names.clone());
         if next.program.has_dashboard() {
             self.counters.measure_latency();
@@ -182,7 +186,18 @@ impl Process {
         }
         for index in &moves.added_proxies {
             let proxy = &program.proxies[*index];
-            if !self.counters.add_backend(*index) || !self.log_targets.add(proxy) {
+            if !self.log_targets.add(proxy) {
+                return Err(Refusal::Differs(format!("log targets of proxy {}", proxy.name)));
+            }
+            if !self.counters.add_backend(*index) {
+                return Err(Refusal::Full);
+            }
+        }
+        for log in program.spoe_logs.iter().skip(former.spoe_logs.len()) {
+            if !self.log_targets.add_agent(log) {
+                return Err(Refusal::Differs(format!("log targets of SPOE engine {}", log.engine)));
+            }
+            if self.agents.push(|_| AgentCounters::default()).is_err() {
                 return Err(Refusal::Full);
             }
         }
@@ -200,6 +215,7 @@ impl Process {
             let has_place = self.counters.add_server(server.serial)
                 && self.outgoing.add(proxy, server, &program.global)
                 && self.resolving.add(server)
+                && self.log_targets.add_server(proxy, server)
                 && older.iter().all(|generation| push(&generation.program, proxy, server));
             if !has_place {
                 return Err(Refusal::Full);

@@ -105,7 +105,7 @@ pub struct Process {
     pub anonymous_key: AtomicU32,
     /// Set once: no new connections, sessions end when they can.
     /// What agents have processed, by engine.
-    pub(crate) agents: Box<[AgentCounters]>,
+    pub(crate) agents: AppendOnlyVec<AgentCounters>,
     /// Connections of reverse HTTP that servers have opened.
     pub(crate) attachments: Attachments,
     stopping: AtomicBool,

@@ -62,6 +62,7 @@ mod reload_crossings;
 mod reload_orders;
 mod reloaded_proxies;
 mod reloaded_tables;
+mod reloaded_targets;
 mod reloads;
 mod replacing;
 mod resolving;

@@ -35,15 +35,20 @@ impl Resolver for Nobody<'_> {
 
 /// Why a backend takes no servers at run time; `None`: it does.
 pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
+    if let Some(proxy) = program.proxies.get(proxy).filter(|proxy| proxy.mode == Mode::Log && proxy.backend.is_some()) {
+        return Some(format!("Backend does not support dynamic servers : backend '{}' uses mode log.", proxy.name));
+    }
+    fixes_servers(program, proxy)
+}
+
+/// Why a reload in place cannot change which servers a proxy has; `None`: it can.
+pub(super) fn fixes_servers(program: &Program, proxy: usize) -> Option<String> {
     let proxy = program.proxies.get(proxy)?;
     let backend = proxy.backend.as_ref()?;
-    let why = if proxy.mode == Mode::Log {
-        format!("backend '{}' uses mode log.", proxy.name)
-    } else if balance::find(&backend.balance, &backend.hash).0.heeds_weights(&backend.hash) {
+    if balance::find(&backend.balance, &backend.hash).0.heeds_weights(&backend.hash) {
         return None;
-    } else {
-        format!("backend '{}' uses a non dynamic load balancing method.", proxy.name)
-    };
+    }
+    let why = format!("backend '{}' uses a non dynamic load balancing method.", proxy.name);
     Some(format!("Backend does not support dynamic servers : {why}"))
 }
 

@@ -62,10 +62,11 @@ impl Compiler<'_> {
     pub(super) fn spoe_logs(&mut self, spec: &Spec) -> Vec<SpoeLog> {
         let engines = spec.sections.spoe_engines.iter();
         let logs = engines.map(|engine| {
-            let Some(agent) = &engine.agent else { return SpoeLog { targets: Vec::new() } };
+            let name = engine.name.as_str().into();
+            let Some(agent) = &engine.agent else { return SpoeLog { engine: name, targets: Vec::new() } };
             let mut targets = if agent.logs_globally { self.logs(&spec.global.logs, spec) } else { Vec::new() };
             targets.extend(self.logs(&agent.logs, spec));
-            SpoeLog { targets }
+            SpoeLog { engine: name, targets }
         });
         logs.collect()
     }

@@ -1,15 +1,19 @@
 //! A configuration that is to take the place of one that is served: what stays gets the places that it has, and what comes
 //! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
 
+use super::added::fixes_servers;
 use super::table::TableSeat;
-use super::{Resolver, SystemLimits, compile, compile_seated, refuses_servers};
-use crate::program::{Backend, Bind, BindAddress, Program, Proxy, Server};
+use super::{Resolver, SystemLimits, compile, compile_seated};
+use crate::program::{Backend, Bind, BindAddress, Program, Proxy, Server, SpoeLog};
 use config::diagnostic::Diagnostic;
 use config::environment::Environment;
-use config::spec::{AddressSpec, ProxySpec, ServerSpec, SocketKind, Spec};
+use config::spec::{
+    AddressSpec, Family, FilterSpec, HostSpec, Mode, PortSpec, ProxySpec, ServerSpec, SocketKind, Spec, SpoeEngineSpec,
+};
 use config::{InputFile, LoadOptions};
 use live::ServerPlace;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// What can follow.
@@ -37,7 +41,7 @@ pub fn succeed(
 ) -> Result<Successor, String> {
     let mut program = program;
     let gone_proxies = arrange_proxies(&mut spec, former, &program)?;
-    if gone_proxies.is_some() {
+    if arrange_engines(&mut spec, former, &program) || gone_proxies.is_some() {
         let again = compile(&spec, resolver, limits, &mut Vec::new());
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
     }
@@ -165,6 +169,31 @@ fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Resu
     Ok(Some(gone))
 }
 
+/// Puts the engines of agents at the places that they have, with nothing in the place of each that is removed, and those that come
+/// behind them. Whether one was elsewhere.
+fn arrange_engines(spec: &mut Spec, former: &Program, program: &Program) -> bool {
+    if former.spoe_logs == program.spoe_logs {
+        return false;
+    }
+    let mut left: Vec<Option<usize>> = (0..program.spoe_logs.len()).map(Some).collect();
+    let stays = |before: &SpoeLog| {
+        let is_same = |one: &Option<usize>| one.is_some_and(|at| program.spoe_logs.get(at) == Some(before));
+        let at = left.iter().position(is_same)?;
+        left[at].take()
+    };
+    let mut seats: Vec<Option<usize>> = former.spoe_logs.iter().map(stays).collect();
+    seats.extend(left.into_iter().flatten().map(Some));
+    let mut written: Vec<Option<SpoeEngineSpec>> = spec.sections.spoe_engines.drain(..).map(Some).collect();
+    let seated = seats.iter().map(|seat| seat.and_then(|at| written.get_mut(at)?.take()).unwrap_or_default());
+    spec.sections.spoe_engines = seated.collect();
+    for filter in spec.proxies.iter_mut().flat_map(|proxy| &mut proxy.filters.list) {
+        if let FilterSpec::Spoe(filter) = filter {
+            filter.content = filter.content.and_then(|at| seats.iter().position(|seat| *seat == Some(at)));
+        }
+    }
+    true
+}
+
 /// What stands at the place of a proxy that is removed: a backend without a name and servers. Nothing can name it.
 fn vacant_proxy(id: u32) -> Option<ProxySpec> {
     let file = InputFile { name: String::new(), bytes: b"backend removed\n    disabled\n".to_vec() };
@@ -195,7 +224,7 @@ fn arrange(
         if names.len() != next.servers.len() {
             return Err(format!("servers of proxy {}, some of which share a name", before.name));
         }
-        if let Some(why) = refuses_servers(former, index) {
+        if let Some(why) = fixes_servers(former, index) {
             return Err(format!("servers of proxy {}, where {why}", before.name));
         }
         let mut servers: Vec<Option<ServerSpec>> = written.servers.drain(..).map(Some).collect();
@@ -206,7 +235,7 @@ fn arrange(
             let kept = own.servers.get(place).map(|server| server.id);
             let Some(mut server) = taken else {
                 gone.insert((index, place));
-                written.servers.push(placeholder(kept.unwrap_or_default()));
+                written.servers.push(placeholder(kept.unwrap_or_default(), before.mode));
                 continue;
             };
             if !server.id_is_written {
@@ -266,14 +295,22 @@ fn free_number(first: u32, taken: &mut BTreeSet<u32>) -> u32 {
 }
 
 /// What stands at the place of a server that is removed. Nothing can name it.
-fn placeholder(id: u32) -> ServerSpec {
+fn placeholder(id: u32, mode: Mode) -> ServerSpec {
+    let address = match mode {
+        // Lines go to addresses of this family alone.
+        Mode::Log => AddressSpec::Inet {
+            host: HostSpec::Ip(Ipv4Addr::LOCALHOST.into()),
+            family: Family::V4,
+            port: PortSpec::Exact(1),
+            kind: SocketKind::Datagram,
+            multipath: false,
+        },
+        Mode::Tcp | Mode::Http | Mode::Spop => AddressSpec::Unix { path: "/".to_owned(), kind: SocketKind::Stream },
+    };
     ServerSpec {
         span: Default::default(),
         name: Default::default(),
-        address: config::span::Spanned::new(
-            AddressSpec::Unix { path: "/".to_owned(), kind: SocketKind::Stream },
-            Default::default(),
-        ),
+        address: config::span::Spanned::new(address, Default::default()),
         weight: 1,
         maxconn: None,
         maxqueue: None,

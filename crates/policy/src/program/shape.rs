@@ -3,10 +3,9 @@
 
 use super::{
     Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server, ServerAddress, ServerPort,
-    Tracking,
+    SpoeLog, Tracking,
 };
 use crate::rule::ServerChoice;
-use config::spec::Mode;
 use expression::Expression;
 use live::persistence::PersistencePlan;
 use live::table::StickTable;
@@ -65,16 +64,17 @@ impl Program {
     pub fn differences(&self, next: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let fields = fields!(Program, self, next,
-            kept: [caches, rings, log_forwards, fcgi_logs, spoe_logs, profiles, resolvers, peers, namespaces, runtime, variables,
+            kept: [caches, rings, log_forwards, fcgi_logs, profiles, resolvers, peers, namespaces, runtime, variables,
                    event_descriptors, spare_logs],
             free: [traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
-            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls, tables]);
+            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.
         if self.registry.services != next.registry.services {
             found.push(kept("services of the configuration".to_owned()));
         }
         tables(&self.tables, &next.tables, &mut found);
+        engines(&self.spoe_logs, &next.spoe_logs, &mut found);
         self.proxies_differ(next, &mut found);
         of(global(&self.global, &next.global), "the process", &mut found);
         found
@@ -120,14 +120,25 @@ fn tables(own: &[StickTable], next: &[StickTable], found: &mut Vec<Difference>) 
     }
 }
 
+/// Engines are added at the end, and leave their places empty.
+fn engines(own: &[SpoeLog], next: &[SpoeLog], found: &mut Vec<Difference>) {
+    for place in 0..own.len().max(next.len()) {
+        match (own.get(place), next.get(place)) {
+            (Some(before), Some(after)) if before == after => {}
+            (None, Some(after)) => found.push(free(format!("SPOE engine {} is added", after.engine))),
+            (Some(before), Some(after)) if after.engine.is_empty() => {
+                found.push(free(format!("SPOE engine {} is removed", before.engine)));
+            }
+            (before, _) => found.push(kept(format!("SPOE engine {}", before.map_or("", |before| &before.engine)))),
+        }
+    }
+}
+
 /// A proxy that is added or removed, unless something beside it was made of all of its kind.
 fn comes_or_goes(proxy: &Proxy, global: &Global, change: &str) -> Difference {
     let name = &proxy.name;
     let mut binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
     let is_opened = |bind: &Bind| matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Descriptor { .. });
-    if matches!(proxy.mode, Mode::Log | Mode::Spop) {
-        return kept(format!("proxy {name}, in mode log or spop"));
-    }
     if global.rates.tls_sessions.is_some() && binds.clone().any(|bind| bind.tls.is_some()) {
         return kept(format!("addresses with TLS of proxy {name}, whose rate is limited"));
     }

@@ -102,6 +102,8 @@ impl SpoeEvents {
 /// Where an agent's lines go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpoeLog {
+    /// The engine's name; empty where one has been that was removed.
+    pub engine: Box<str>,
     /// `log`.
     pub targets: Vec<LogTarget>,
 }

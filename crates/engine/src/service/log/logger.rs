@@ -290,9 +290,10 @@ impl Logger {
         self.inner.send(None, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
-    /// Sends a line about an agent to the targets of its section, which follow those of the applications.
+    /// Sends a line about an agent to the targets of its section.
     pub fn agent(&self, index: usize, level: LogLevel, text: &str) {
-        self.application(self.inner.targets.first_agent + index, level, text);
+        let Some(route) = self.inner.targets.agent(index) else { return };
+        self.inner.send(None, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
     /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.

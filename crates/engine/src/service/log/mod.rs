@@ -5,6 +5,7 @@
 //! sends them together. A line that cannot be sent at once is dropped and counted: logging must never make anybody wait.
 
 mod balance;
+mod later;
 mod lines;
 mod logger;
 mod relay;

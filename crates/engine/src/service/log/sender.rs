@@ -13,7 +13,7 @@ use super::targets::{LineTarget, Targets};
 #[derive(Debug)]
 pub struct Sender {
     /// For each place the lines that wait.
-    waiting: Box<[Lines]>,
+    waiting: Vec<Lines>,
     /// One unconnected socket a family. Addresses are looked up with each sending, so that a log daemon that comes back
     /// with a new socket at the same path gets the next line.
     sockets: [Option<Datagram>; 3],
@@ -32,6 +32,10 @@ impl Sender {
 
     /// Takes a line of at most `length` bytes for a place, or a record.
     pub fn push(&mut self, targets: &Targets, place: usize, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        if place >= self.waiting.len() {
+            // It came after this worker.
+            self.waiting.resize_with(place + 1, Lines::default);
+        }
         let waiting = &mut self.waiting[place];
         if targets.takes_records(place) {
             waiting.push_record(write);

@@ -16,7 +16,7 @@ use rt::net::Address;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wire::syslog::relay::HostStrategy;
 use wire::syslog::{Format, Timestamp};
 
@@ -40,20 +40,22 @@ pub struct Targets {
     pub(super) applications: Box<[Route]>,
     /// Where those of agents begin.
     pub(super) first_agent: usize,
+    /// Those of agents that a reload in place has added.
+    pub(super) later_agents: AppendOnlyVec<Route>,
     /// `log-profile` sections, as the program counts them.
     pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
-    pub(super) places: Box<[LineTarget]>,
+    pub(super) places: AppendOnlyVec<LineTarget>,
     /// What the first of these stand for.
-    addresses: Box<[LogAddress]>,
+    pub(super) addresses: Box<[LogAddress]>,
     /// Rings, as the program counts them.
     pub(super) rings: Box<[Ring]>,
     /// Relays, as the program counts them.
     pub(crate) relays: Box<[Relay]>,
     /// Messages that relays have taken: the counter CumRecvLogs.
     received: AtomicU64,
-    /// Backends in `mode log`, by the index of the proxy.
-    pub(super) backends: Box<[Option<Balance>]>,
+    /// Backends in `mode log`, by the index of the proxy; nothing is set for other proxies.
+    pub(super) backends: AppendOnlyVec<OnceLock<Balance>>,
     /// What headers call this host; `None`: they do not name it.
     pub(super) named_host: Option<Box<str>>,
     /// This host's name.
@@ -225,8 +227,10 @@ impl Targets {
         let applications = applications.chain(agents);
         let (targets, mut problems) =
             Self::assemble(process, (proxies, applications), &program.rings, &program.log_forwards, spare, |places| {
-                let backend =
-                    |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(generation, live, proxy, places));
+                let backend = |proxy: &Proxy| {
+                    let mut add = |place| Some(places.add(place));
+                    (proxy.mode == Mode::Log).then(|| Balance::new(generation, live, proxy, &mut add))
+                };
                 program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
             });
         let send_buffer = global.datagram_send_buffer.map(|bytes| bytes as usize);
@@ -251,24 +255,6 @@ impl Targets {
         (targets, problems)
     }
 
-    /// Where a backend logs that is added: to places that are open. False: one of them is not, or there is no room.
-    pub fn add(&self, proxy: &Proxy) -> bool {
-        let place = |address: &LogAddress| self.addresses.iter().position(|known| known == address);
-        let is_open =
-            |target: &LogTarget| matches!(target.address, LogAddress::Backend(_)) || place(&target.address).is_some();
-        if !proxy.logs.iter().all(is_open) {
-            return false;
-        }
-        let tag = proxy.log_tag.as_deref().unwrap_or(&self.process.tag);
-        let plan = Plan { targets: &proxy.logs, tag, lines: proxy.log_lines.clone() };
-        let mut route = Route::new(plan, |address| match address {
-            LogAddress::Backend(proxy) => Destination::Backend(*proxy),
-            other => Destination::Target(place(other).unwrap_or_default()),
-        });
-        route.note_profiles(&self.profiles);
-        self.proxies.push(|_| route) == Ok(proxy.index)
-    }
-
     /// The targets of a process and its proxies, without what only a configuration tells.
     pub(super) fn assemble<'a>(
         process: Plan<'a>,
@@ -287,7 +273,8 @@ impl Targets {
             places.destination(&target.address);
         }
         let relays = forwards.iter().map(|forward| Relay::new(forward, &mut places)).collect();
-        let backends = backends(&mut places);
+        let backends =
+            backends(&mut places).into_iter().map(|own| own.map_or_else(OnceLock::new, OnceLock::from)).collect();
         let Places { addresses, opened, mut problems } = places;
         let places = opened.into();
         let mut open = |ring: &program::Ring| {
@@ -306,6 +293,7 @@ impl Targets {
                 process,
                 applications,
                 first_agent: 0,
+                later_agents: AppendOnlyVec::default(),
                 places,
                 addresses: addresses.into(),
                 rings,
@@ -375,7 +363,7 @@ impl Targets {
     pub(super) fn place(&self, destination: Destination, line: &[u8], arena: &mut Bump) -> Option<usize> {
         match destination {
             Destination::Target(place) => Some(place),
-            Destination::Backend(proxy) => self.backends.get(proxy)?.as_ref()?.choose(line, arena),
+            Destination::Backend(proxy) => self.backends.get(proxy)?.get()?.choose(line, arena),
         }
     }
 
@@ -422,7 +410,7 @@ impl Targets {
 }
 
 impl Route {
-    fn new(plan: Plan<'_>, mut find: impl FnMut(&LogAddress) -> Destination) -> Self {
+    pub(super) fn new(plan: Plan<'_>, mut find: impl FnMut(&LogAddress) -> Destination) -> Self {
         let lines = plan.lines;
         let uses = |name: &str| {
             let others = [&lines.error, &lines.structured_data];
@@ -454,7 +442,7 @@ impl Route {
     }
 
     /// Rules may choose any profile.
-    fn note_profiles(&mut self, profiles: &[LogProfile]) {
+    pub(super) fn note_profiles(&mut self, profiles: &[LogProfile]) {
         profiles.iter().flat_map(LogProfile::formats).for_each(|format| self.note(format));
     }
 
