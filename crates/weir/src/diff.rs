@@ -5,6 +5,7 @@ use crate::arguments::Settings;
 use crate::files;
 use crate::load::{self, NotRenewed, Prepared};
 use crate::messages::{Messages, Refused};
+use config::spec::Spec;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,11 +41,21 @@ pub fn run(words: &[OsString]) -> ExitCode {
 
 fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let settings = |file| Settings { files: vec![file], ..Settings::default() };
-    let before = prepare(&settings(old), messages)?;
+    let mut before = prepare(&settings(old), messages)?;
+    // What differs is told also where only that keyword is missing.
+    before.start.supposes_in_place = true;
     let vacant = BTreeSet::new();
     let former = (&before.start, &before.spec, &before.program, &vacant);
     let (changes, obstacle) = match load::renew(&settings(new), former, messages) {
-        Ok(renewed) => (renewed.changes, None),
+        Ok(renewed) => {
+            let is_asked_for = |spec: &Spec| spec.global.lifetime.reload_in_place;
+            let missing = match (is_asked_for(&before.spec), is_asked_for(&renewed.spec)) {
+                (false, _) => Some(load::NOT_SERVED_IN_PLACE.to_owned()),
+                (true, false) => Some(load::NOT_NEW_IN_PLACE.to_owned()),
+                (true, true) => None,
+            };
+            (renewed.changes, missing)
+        }
         Err(NotRenewed::Refused) => return Err(Refused),
         Err(NotRenewed::Classic(why)) => (Vec::new(), Some(why)),
     };

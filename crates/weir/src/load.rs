@@ -70,6 +70,8 @@ pub struct Start {
     limits: SystemLimits,
     /// What was given up.
     rights: Rights,
+    /// `reload in-place` is supposed, whatever is written: for those who compare alone.
+    pub supposes_in_place: bool,
 }
 
 /// A configuration that may follow the one that is served.
@@ -85,6 +87,11 @@ pub struct Renewed {
     /// The text of it.
     pub sources: Sources,
 }
+
+/// Why there is no reload in place: the one keyword is missing.
+pub const NOT_SERVED_IN_PLACE: &str = "'reload in-place' is not in the configuration that is served";
+/// The same.
+pub const NOT_NEW_IN_PLACE: &str = "'reload in-place' is not in the new configuration";
 
 /// Why a process with scripts cannot go over to another configuration, nor one without to one with them.
 const SCRIPTS: &str = "scripts are loaded at the start of a process";
@@ -212,7 +219,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         return Err(Refused);
     }
     let services = resolver.services;
-    let start = Start { threads: written_threads, settled: threads_of(&spec), limits, rights: rights.clone() };
+    let (settled, rights_of_start) = (threads_of(&spec), rights.clone());
+    let start = Start { threads: written_threads, settled, limits, rights: rights_of_start, supposes_in_place: false };
     Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts, start })
 }
 
@@ -303,7 +311,7 @@ impl Start {
     pub fn obstacle(&self, served: &Spec) -> Option<String> {
         let own = &served.global;
         let rows = [
-            (!own.lifetime.reload_in_place, "'reload in-place' is not in the configuration that is served"),
+            (!self.supposes_in_place && !own.lifetime.reload_in_place, NOT_SERVED_IN_PLACE),
             (
                 self.rights.confine == Confinement::Strict,
                 "'confine strict' keeps the process from reading another configuration",
@@ -320,7 +328,7 @@ impl Start {
         }
         let (own, new) = (&former.global, &next.global);
         let rows = [
-            (!new.lifetime.reload_in_place, "'reload in-place' is not in the new configuration"),
+            (!self.supposes_in_place && !new.lifetime.reload_in_place, NOT_NEW_IN_PLACE),
             (!new.lua.scripts.is_empty(), SCRIPTS),
             (own.fd_hard_limit != new.fd_hard_limit, "'fd-hard-limit' is different"),
             (self.threads != threads_of(next), "the threads are different"),

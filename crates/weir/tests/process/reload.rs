@@ -249,6 +249,8 @@ fn what_a_reload_would_change_is_told_before() {
     let same = file("same.cfg", "    # nothing\n", &balanced(&[("s1", 1), ("s2", 2)]));
     let servers = file("servers.cfg", "", &balanced(&[("s2", 2), ("s3", 3)]));
     let bufsize = file("bufsize.cfg", "    tune.bufsize 20000\n", &balanced(&[("s1", 1), ("s2", 2)]));
+    let denying = format!("{}    http-request deny\n", balanced(&[("s1", 1), ("s2", 2)]));
+    let off = file("off.cfg", "    reload new-worker\n", &denying);
     let wrong = file("wrong.cfg", "    nonsense\n", "");
     let rows = [
         (&same, 0, "Nothing that is served differs.\n"),
@@ -258,6 +260,11 @@ fn what_a_reload_would_change_is_told_before() {
             "server s1 of proxy app is removed\nserver s3 of proxy app is added\nA reload can be done in place.\n",
         ),
         (&bufsize, 1, "A reload needs a new worker: bufsize of the process.\n"),
+        (
+            &off,
+            1,
+            "rules of proxy app\nA reload needs a new worker: 'reload in-place' is not in the new configuration.\n",
+        ),
         (&wrong, 2, ""),
     ];
     for (new, code, text) in rows {
