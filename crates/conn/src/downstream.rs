@@ -254,6 +254,12 @@ impl Downstream {
         on!(self, either => either.grow(large))
     }
 
+    /// Puts another body in the place of one that has come whole and takes `length` bytes of what was received. Whoever starts
+    /// its flow says so ([`crate::h1::UnreadBody::replaced`]).
+    pub fn replace_body(&mut self, length: usize, body: &[u8]) {
+        on!(self, either => either.replace_body(length, body));
+    }
+
     /// As [`Server::has_sent`].
     pub fn has_sent(&mut self) -> bool {
         on!(self, server => server.has_sent(), _stream => true)

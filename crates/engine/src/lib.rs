@@ -8,6 +8,7 @@ pub mod captures;
 pub mod certificates;
 pub mod check;
 pub mod count_exchange;
+pub mod decoding;
 pub mod disk_cache;
 mod ending;
 mod export;

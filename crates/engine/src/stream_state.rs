@@ -214,6 +214,8 @@ pub struct StreamState {
     pub counted: Flow,
     /// Of `bytes_in`, bytes of the body that were counted before it began to flow.
     pub early_body: u64,
+    /// Bytes of the body that has taken the place of what came, before it began to flow.
+    pub replaced_body: Option<u64>,
     /// What it tracks in stick tables.
     pub tracking: RefCell<Tracking>,
     /// What tracked entries have counted of it.
@@ -459,6 +461,7 @@ impl StreamState {
             waiting_rule,
             counted,
             early_body,
+            replaced_body,
             tracking,
             tracked,
         } = self;
@@ -477,7 +480,7 @@ impl StreamState {
         (*backend, *server) = (None, None);
         (*service, *persistence) = (None, Persistence::default());
         stores.clear();
-        (*bytes, *counted, *early_body) = (Flow::default(), Flow::default(), 0);
+        (*bytes, *counted, *early_body, *replaced_body) = (Flow::default(), Flow::default(), 0, None);
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
         (*client_kernel, *cost_before) = (Kernel::Unknown, rt::TaskCost::default());
         self.forget_rules();

@@ -105,6 +105,12 @@ pub(crate) const TABLE: &[Action] = &[
     ),
     works(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
     works(
+        HTTP_REQUEST,
+        "decompress-body",
+        "[time <time>] [max-size <size>] [max-ratio <number>] [use-large-buffer]",
+        "Weir's own: waits for the body and removes its content codings.",
+    ),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-acl",
         "(<file>) <key format>",

@@ -49,6 +49,18 @@ pub fn plain_text(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: text/plain\r\n\r\n{body}").into_bytes()
 }
 
+/// An answer to a request whose body has another content coding than one of those.
+pub fn unsupported_coding(accepted: &str) -> Vec<u8> {
+    let body = "<html><body><h1>415 Unsupported Media Type</h1>\nThe content coding of the request is not supported.\n\
+                </body></html>\n";
+    let length = body.len();
+    format!(
+        "HTTP/1.1 415 Unsupported Media Type\r\ncontent-length: {length}\r\ncache-control: no-cache\r\n\
+         content-type: text/html\r\naccept-encoding: {accepted}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
 /// A text that asks for a name and a password (RFC 7617) in the place of what it asks for itself.
 pub fn challenge(text: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
     let name: &[u8] = if proxied { b"proxy-authenticate:" } else { b"www-authenticate:" };

@@ -265,6 +265,24 @@ impl Server {
     pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
         grow(&mut self.input, large)
     }
+
+    /// As [`crate::downstream::Downstream::replace_body`].
+    pub fn replace_body(&mut self, length: usize, body: &[u8]) {
+        replace_front(&mut self.input, length, body);
+    }
+}
+
+/// Puts other bytes in the place of the first `length` ones, where they can be framed later.
+pub fn replace_front(input: &mut Buffer, length: usize, bytes: &[u8]) {
+    let rest = &input.data()[length.min(input.len())..];
+    let size = bytes.len() + rest.len();
+    let mut replaced = flow::body_buffer();
+    if size > replaced.room() {
+        replaced = flow::large_body_buffer(size);
+    }
+    let whole = replaced.push(bytes) && replaced.push(rest);
+    debug_assert!(whole, "it was made for that");
+    *input = replaced;
 }
 
 /// Puts what has come of a body where the rest of it can be read behind, and framed later.

@@ -42,6 +42,11 @@ impl UnreadBody {
         Self { framing: head.framing, expects: false, uncoded: true }
     }
 
+    /// Another body of that length has taken its place where it lay ([`crate::downstream::Downstream::replace_body`]).
+    pub fn replaced(self, length: u64) -> Self {
+        Self { framing: Framing::Length(length), expects: false, uncoded: self.uncoded }
+    }
+
     /// The end of a request without a body.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use super::half::Arrival;
 use super::handle::{Handle, Kill};
 use super::state::{DRAINED, State};
 use crate::flow::{ByteSink, ByteSource, shrink};
-use crate::h1::server::{fits, grow, make_room};
+use crate::h1::server::{fits, grow, make_room, replace_front};
 use crate::h1::{Received, UnreadBody};
 
 /// What a head takes on top of its text when it is written as frames.
@@ -165,6 +165,11 @@ impl Stream {
     /// As [`crate::h1::Server::grow`].
     pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
         grow(&mut self.input, large)
+    }
+
+    /// As [`crate::downstream::Downstream::replace_body`].
+    pub fn replace_body(&mut self, length: usize, body: &[u8]) {
+        replace_front(&mut self.input, length, body);
     }
 }
 

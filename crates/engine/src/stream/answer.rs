@@ -4,6 +4,7 @@ use conn::h1::prepared;
 use expression::sample::Direction;
 use policy::rule::{Answer, Body, Final, Redirect, Reply};
 
+use crate::decoding::ACCEPTED;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::page;
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -58,6 +59,13 @@ impl Ending<'static> {
     pub fn unsatisfied() -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Prompt);
         Self { outcome, status: 504, text: None, manner, denied: false, failed: false, challenged: false }
+    }
+
+    /// The content coding of a request's body is not known (RFC 9110, section 15.5.16).
+    pub fn unsupported_coding() -> Self {
+        let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Prompt);
+        let text = Some(Reply::new(prepared::unsupported_coding(ACCEPTED)));
+        Self { outcome, status: 415, text, manner, denied: false, failed: false, challenged: false }
     }
 
     /// The client is forgotten (`silent-drop`).

@@ -23,6 +23,11 @@ pub fn start(
     coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<RequestBody, FlowError> {
+    let replaced = state.borrow().replaced_body;
+    let body = match replaced {
+        Some(length) => body.replaced(length),
+        None => body,
+    };
     let (mut body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
     // A filter may have changed how long it is.
     body.go_on_as(state.borrow().request.framing);

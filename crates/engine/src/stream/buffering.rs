@@ -25,12 +25,15 @@ pub async fn wait(
     state: &SharedStreamState,
     proxy: &Proxy,
 ) -> Result<(), Failure> {
-    let deadline = {
-        let known = state.borrow();
-        let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
-        proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
-    };
+    let deadline = deadline(session, client, state, proxy);
     wait_until(session, client, state, deadline, (0, None)).await
+}
+
+/// Until when the body of a request may come by `timeout http-request` of `proxy`.
+pub fn deadline(session: &Session, client: &Client, state: &SharedStreamState, proxy: &Proxy) -> Option<Moment> {
+    let known = state.borrow();
+    let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
+    proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
 }
 
 /// The same until a moment; `least` bytes of it, where that is not 0, are enough. With `large` a body that fits into no

@@ -15,6 +15,7 @@ mod capturing;
 pub mod conclude;
 pub mod connect;
 mod content;
+mod decompression;
 pub mod dispatch;
 mod early;
 pub mod evaluate;

@@ -5,7 +5,7 @@ use super::names::{Reach, SpecNames, position};
 use super::places::{place, told};
 use crate::program::StatsPage;
 use crate::rule::{
-    Action, BodyWait, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
+    Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
     Switch, Target, Wait, Words, fits_mode, redirect_rule,
 };
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -327,7 +327,12 @@ impl Compiler<'_> {
         written: &ProxySpec,
         names: &SpecNames<'_>,
     ) -> bool {
-        let asks = matches!(action, Action::Wait(Wait::Body(BodyWait { large: true, .. })));
+        let asks = matches!(
+            action,
+            Action::Wait(
+                Wait::Body(BodyWait { large: true, .. }) | Wait::Decompressed(Decompression { large: true, .. })
+            )
+        );
         if !asks || names.spec.global.tune.large_bufsize.is_some() {
             return false;
         }

@@ -13,7 +13,7 @@ mod stick;
 mod switch;
 
 pub use action::{
-    Action, Answer, Attach, BandwidthChange, Body, BodyWait, End, Expected, Final, ListChange, ListVerb, Mirror,
+    Action, Answer, Attach, BandwidthChange, Body, BodyWait, Decompression, End, Expected, Final, ListChange, ListVerb, Mirror,
     NameLookup, Number, Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, ScriptCall,
     StickChange, Text, TimeoutKind, Track, Wait, integer, rows,
 };

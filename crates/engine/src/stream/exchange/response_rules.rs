@@ -272,7 +272,7 @@ impl Exchange<'_> {
             }
             Wait::Script(_) | Wait::Agent(_) => actions::begin(self.session, wait).map_or(Held::Over, Held::Script),
             // Of requests.
-            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake => Held::Over,
+            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) => Held::Over,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::cache::{self, Help};
+use crate::stream::decompression::{self, Undecoded};
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
@@ -111,6 +112,15 @@ async fn obey<'r>(
                         state.borrow().last_rule.set(progress.last_of(rules));
                         return Err(Over::Ended(ending));
                     }
+                }
+            }
+            Pause::Rule(Wait::Decompressed(plan)) => {
+                if let Err(error) = decompression::decompress(session, client, state, plan).await {
+                    state.borrow().last_rule.set(progress.last_of(rules));
+                    return Err(match error {
+                        Undecoded::Failed(failure) => Over::Failed(failure),
+                        Undecoded::Unsupported => Over::Ended(Ending::unsupported_coding()),
+                    });
                 }
             }
             Pause::Disk => {

@@ -79,7 +79,7 @@ pub async fn wait(
         }
         Wait::Handshake => whole_handshake(session, client, state).await,
         // Its caller runs it: it may end the request.
-        Wait::Script(_) | Wait::Agent(_) => Ok(()),
+        Wait::Script(_) | Wait::Agent(_) | Wait::Decompressed(_) => Ok(()),
         Wait::Lookup(lookup) => {
             look_up(session, client, state, lookup).await;
             state.borrow_mut().timings.request = Some(rt::now());

@@ -38,7 +38,7 @@ pub use resolve::NameLookup;
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
 pub use track::{StickChange, Track};
-pub use wait::{BodyWait, Period, ScriptCall, Wait};
+pub use wait::{BodyWait, Decompression, Period, ScriptCall, Wait};
 
 use super::edit::{Edit, Replacement};
 use super::parse::{Parsing, RuleError, Words};

@@ -1,4 +1,4 @@
-//! Actions that make a message wait: `pause`, `wait-for-body`, `wait-for-handshake`; and `early-hint`, which sends
+//! Actions that make a message wait: `pause`, `wait-for-body`, `decompress-body`, `wait-for-handshake`; and `early-hint`, which sends
 //! something before the answer. Must never wait itself.
 
 use super::{Action, NameLookup, Row, row};
@@ -16,6 +16,7 @@ use std::time::Duration;
 pub(super) const TABLE: &[Row] = &[
     row("pause", pause),
     row("wait-for-body", wait_for_body),
+    row("decompress-body", decompress_body),
     row("wait-for-handshake", |_, _| Ok(Action::Wait(Wait::Handshake))),
     row("early-hint", early_hint),
 ];
@@ -27,6 +28,8 @@ pub enum Wait {
     Pause(Period),
     /// Its body.
     Body(BodyWait),
+    /// Its body, whose content codings are removed then.
+    Decompressed(Decompression),
     /// The client's TLS handshake to be over, where the request has come as early data.
     Handshake,
     /// The address of a name to be found.
@@ -57,6 +60,30 @@ pub struct BodyWait {
     pub least: u64,
     /// `use-large-buffer`: what does not fit into a buffer gets a larger one.
     pub large: bool,
+}
+
+/// The largest body that may come of one that is decompressed.
+const LARGEST_RESULT: u64 = 1 << 20;
+
+/// How the body of a request is decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decompression {
+    /// `time`: it is waited for no longer than that; `None`: than `timeout http-request`.
+    pub limit: Option<Duration>,
+    /// `max-size`: bytes of the result; `None`: the size of a buffer.
+    pub most: Option<u32>,
+    /// `max-ratio`: the result is no larger than the body that has come, times that.
+    pub ratio: Option<u32>,
+    /// `use-large-buffer`: what comes and does not fit into a buffer gets a larger one.
+    pub large: bool,
+}
+
+impl Decompression {
+    /// Bytes that the result of a body of `length` bytes may have, with buffers of `bufsize`.
+    pub fn bound(&self, length: usize, bufsize: usize) -> usize {
+        let most = self.most.map_or(bufsize, |most| most as usize);
+        self.ratio.map_or(most, |ratio| most.min(length.saturating_mul(ratio as usize)))
+    }
 }
 
 /// A time that is written or worked out.
@@ -138,6 +165,40 @@ fn wait_for_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleE
     }
     let limit = limit.ok_or_else(|| RuleError::new(USAGE))?;
     Ok(Action::Wait(Wait::Body(BodyWait { limit, least, large })))
+}
+
+fn decompress_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {
+    let mut plan = Decompression { limit: None, most: None, ratio: None, large: false };
+    while let Some(word) = words.peek() {
+        let name = word.text.as_str();
+        if !matches!(name, "time" | "max-size" | "max-ratio" | "use-large-buffer") {
+            break;
+        }
+        words.take();
+        let mut value = || words.expect(&format!("missing argument for '{name}'"));
+        match name {
+            "time" => {
+                let value = value()?;
+                let time = units::milliseconds(&value.text).map_err(|_| unexpected(value))?;
+                plan.limit = Some(Duration::from_millis(time.value));
+            }
+            "max-size" => {
+                let value = value()?;
+                let size = units::size(&value.text, LARGEST_RESULT).ok().filter(|size| *size > 0);
+                let size = size.and_then(|size| u32::try_from(size).ok());
+                let told = format!("expects a size between 1 and {LARGEST_RESULT} after 'max-size'");
+                plan.most = Some(size.ok_or_else(|| RuleError::at(Some(value), told))?);
+            }
+            "max-ratio" => {
+                let value = value()?;
+                let ratio = value.text.parse().ok().filter(|ratio| *ratio > 0);
+                let told = "expects a number from 1 on after 'max-ratio'";
+                plan.ratio = Some(ratio.ok_or_else(|| RuleError::at(Some(value), told))?);
+            }
+            _ => plan.large = true,
+        }
+    }
+    Ok(Action::Wait(Wait::Decompressed(plan)))
 }
 
 fn unexpected(word: &config::document::Word) -> RuleError {

@@ -1,0 +1,1 @@
+//! What decoders return, and what they cost at most.

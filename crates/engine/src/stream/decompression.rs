@@ -1,0 +1,129 @@
+//! `http-request decompress-body`, Weir's own: a request's body is waited for, and its content codings are undone where it lies, so that
+//! rules, agents and the server get the same bytes. Must never decode without a bound, and never let a body pass that it could not
+//! decode.
+
+use policy::rule::Decompression;
+use wire::h1::{ChunkDecoder, ChunkState};
+use wire::http::{Fields, Framing, Head};
+
+use crate::decoding::{self, DecodeError};
+use crate::session::Session;
+use crate::stream::buffering;
+use crate::stream::http::Client;
+use crate::stream::reply::Failure;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::SharedStreamState;
+
+/// Fields that are not true of a body whose content codings were removed (RFC 9530 and RFC 3230; the last one of RFC 2616).
+const OF_THE_CODED: [&[u8]; 5] = [b"content-encoding", b"content-digest", b"repr-digest", b"digest", b"content-md5"];
+
+/// Why a request does not go on.
+pub enum Undecoded {
+    /// It ends like any other that fails.
+    Failed(Failure),
+    /// A coding is not known: 415.
+    Unsupported,
+}
+
+/// Where a body is that has come, and its payload.
+struct Whole {
+    /// Bytes that it takes of what was received.
+    length: usize,
+    payload: Vec<u8>,
+}
+
+/// Waits for a request's body and removes its content codings. A request without any goes on at once.
+///
+/// # Errors
+/// The body does not come, cannot be decoded, or is larger than it may be.
+pub async fn decompress(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    plan: &Decompression,
+) -> Result<(), Undecoded> {
+    let codings = {
+        let request = &state.borrow().request;
+        if !request.framing.has_body() {
+            return Ok(());
+        }
+        decoding::codings(request.all(b"content-encoding")).map_err(undecoded)?
+    };
+    if codings.is_empty() {
+        return Ok(());
+    }
+    let global = &session.generation().program.global;
+    let large = global.large_bufsize.filter(|_| plan.large);
+    let deadline = match plan.limit {
+        Some(limit) => Some(rt::now() + limit),
+        None => {
+            let backend = state.borrow().backend;
+            let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
+            buffering::deadline(session, client, state, proxy)
+        }
+    };
+    buffering::wait_until(session, client, state, deadline, (0, large)).await.map_err(Undecoded::Failed)?;
+    let framing = state.borrow().request.framing;
+    let whole = find(client, framing).map_err(undecoded)?;
+    let limit = plan.bound(whole.payload.len(), global.bufsize);
+    if limit > global.bufsize && rt::memory_is_scarce() {
+        return Err(failed(Cause::Resource, 503));
+    }
+    let decoded = match &*whole.payload {
+        // Nothing was coded.
+        [] => Vec::new(),
+        payload => decoding::decode(&codings, payload, limit).map_err(undecoded)?,
+    };
+    client.conn.replace_body(whole.length, &decoded);
+    let state = &mut *state.borrow_mut();
+    mark(&mut state.request, decoded.len() as u64);
+    // What has come is counted as it came.
+    state.bytes.bytes_in += (whole.length as u64).saturating_sub(state.early_body);
+    state.early_body = decoded.len() as u64;
+    state.replaced_body = Some(decoded.len() as u64);
+    Ok(())
+}
+
+/// The body, where all of it is here.
+fn find(client: &Client, framing: Framing) -> Result<Whole, DecodeError> {
+    let behind = client.conn.behind();
+    let data = behind.data;
+    match behind.framing_of(framing) {
+        Framing::Length(length) => {
+            let length = usize::try_from(length).ok().filter(|length| *length <= data.len());
+            length.map(|length| Whole { length, payload: data[..length].to_vec() })
+        }
+        Framing::Chunked => {
+            let mut payload = data.to_vec();
+            let decoded = ChunkDecoder::new()
+                .decode_in_place(&mut payload, &mut Fields::new())
+                .map_err(|_| DecodeError::Malformed)?;
+            payload.truncate(decoded.payload);
+            (decoded.state == ChunkState::End).then_some(Whole { length: decoded.consumed, payload })
+        }
+        Framing::UntilClose => client.conn.has_ended().then(|| Whole { length: data.len(), payload: data.to_vec() }),
+        Framing::None => None,
+    }
+    // The buffer is full before the body ends.
+    .ok_or(DecodeError::TooLarge)
+}
+
+/// Changes a head whose body was decoded.
+fn mark(head: &mut Head, length: u64) {
+    for name in OF_THE_CODED {
+        head.remove_all(name);
+    }
+    head.frame_with_length(length);
+}
+
+fn undecoded(error: DecodeError) -> Undecoded {
+    match error {
+        DecodeError::Unsupported => Undecoded::Unsupported,
+        DecodeError::Malformed => failed(Cause::Proxy, 400),
+        DecodeError::TooLarge => failed(Cause::Proxy, 413),
+    }
+}
+
+fn failed(cause: Cause, status: i32) -> Undecoded {
+    Undecoded::Failed(Failure { outcome: Outcome::new(cause, Phase::Request), status, page: true })
+}
