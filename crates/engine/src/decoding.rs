@@ -127,9 +127,8 @@ fn inflate(mut state: Decompress, input: &[u8], limit: usize, out: &mut Vec<u8>)
     loop {
         grow(out, limit);
         let before = (state.total_in(), out.len());
-        let status = state
-            .decompress_vec(&input[taken..], out, FlushDecompress::None)
-            .map_err(|_| DecodeError::Malformed)?;
+        let status =
+            state.decompress_vec(&input[taken..], out, FlushDecompress::None).map_err(|_| DecodeError::Malformed)?;
         let read = usize::try_from(state.total_in() - before.0).map_err(|_| DecodeError::Malformed)?;
         taken += read;
         if out.len() > limit {

@@ -275,4 +275,40 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     ] {
         assert_eq!(allocations_of_streams(&server), handles * COUNTED, "{COUNTED} times {what}");
     }
+    bombs_take_little_memory();
+}
+
+/// A body that decodes to far more than it may costs its bound and what a decoder holds, however it was coded.
+fn bombs_take_little_memory() {
+    use engine::decoding::ContentCoding::{Brotli, Deflate, Gzip, Zstd};
+    const LIMIT: usize = 16 * 1024;
+    let zeros = vec![0; 10_000_000];
+    let gzip = |text: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(9));
+    zlib.write_all(&zeros).unwrap();
+    let mut brotli = brotli::CompressorWriter::new(Vec::new(), 4096, 9, 24);
+    brotli.write_all(&zeros).unwrap();
+    let mut zstd = Vec::with_capacity(zstd_safe::compress_bound(zeros.len()));
+    zstd_safe::compress(&mut zstd, &zeros, 3).unwrap();
+    let once = gzip(&zeros);
+    // The last one: a window of 16 MB is address space, which is not touched.
+    let rows = [
+        (&[Gzip][..], once.clone(), 256 << 10),
+        (&[Gzip, Gzip], gzip(&once), 256 << 10),
+        (&[Gzip, Gzip, Gzip], gzip(&gzip(&once)), 256 << 10),
+        (&[Deflate], zlib.finish().unwrap(), 256 << 10),
+        (&[Zstd], zstd, 256 << 10),
+        (&[Brotli], brotli.into_inner(), 20 << 20),
+    ];
+    for (codings, body, budget) in rows {
+        assert!(body.len() < LIMIT, "{codings:?}: {}", body.len());
+        let region = Region::new(ALLOCATOR);
+        assert_eq!(engine::decoding::decode(codings, &body, LIMIT), Err(engine::decoding::DecodeError::TooLarge));
+        let taken = region.change().bytes_allocated;
+        assert!(taken < budget, "{codings:?}: {taken} bytes");
+    }
 }

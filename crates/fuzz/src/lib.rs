@@ -21,6 +21,7 @@ targets! {
     client_hello,
     client_ip,
     config_reader,
+    content_coding,
     converter,
     cookie,
     dns_answer,

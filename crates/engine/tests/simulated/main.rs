@@ -28,6 +28,7 @@ mod checks;
 mod compression;
 mod connecting;
 mod conversations;
+mod decompressing;
 mod dying;
 mod early;
 mod early_data;

@@ -5,8 +5,8 @@ use super::names::{Reach, SpecNames, position};
 use super::places::{place, told};
 use crate::program::StatsPage;
 use crate::rule::{
-    Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
-    Switch, Target, Wait, Words, fits_mode, redirect_rule,
+    Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
+    ServerTarget, Switch, Target, Wait, Words, fits_mode, redirect_rule,
 };
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::document::Word;
