@@ -2,6 +2,7 @@
 //! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
 
 mod address;
+mod bounds;
 mod classes;
 mod command;
 mod environment;

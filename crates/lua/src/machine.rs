@@ -90,7 +90,10 @@ impl Machine {
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua, &watched))?;
         let (lua, idle) = (ReentrantMutex::new(lua), Mutex::default());
         let machine = Self { lua, idle, burst, caller: OnceLock::new(), number, limits };
-        machine.with(|lua| crate::prelude::open(lua, number, machine.limits.keeps_booleans))?;
+        machine.with(|lua| {
+            crate::prelude::open(lua, number, machine.limits.keeps_booleans)?;
+            crate::bounds::open(lua, Arc::clone(&machine.burst), machine.limits.burst)
+        })?;
         Ok(Arc::new(machine))
     }
 

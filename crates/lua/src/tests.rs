@@ -226,6 +226,31 @@ fn hostile_scripts_end_and_harm_nothing_else() {
             "local t = setmetatable({}, {__index = function(t, k) while true do end end}) return t.x",
             "timeout.",
         ),
+        (ENDLESS, "setmetatable({}, {__gc = function() while true do end end}) collectgarbage()", "timeout."),
+        (ENDLESS, "setmetatable({}, {__gc = function() while true do pcall(error) end end}) collectgarbage()", "timeout."),
+        (
+            ENDLESS,
+            "for i = 1, 1e9 do setmetatable({}, {__gc = function() while true do end end}) end",
+            "timeout.",
+        ),
+        (
+            ENDLESS,
+            "local function again() return setmetatable({}, {__gc = again}) end again() while true do collectgarbage() end",
+            "timeout.",
+        ),
+        (GREEDY, "setmetatable({}, {__gc = function() local s = 'x' while true do s = s .. s end end}) collectgarbage()", ""),
+        (GREEDY, "setmetatable({}, {__gc = function(own) kept = own error('x') end}) collectgarbage()", "ended"),
+        (GREEDY, "setmetatable({}, {__gc = coroutine.yield}) collectgarbage()", "ended"),
+        (ENDLESS, "table.move({1}, 1, 1 << 61, 2)", "timeout."),
+        (ENDLESS, "table.move({1}, 1, 1 << 61, 1, {})", "timeout."),
+        (ENDLESS, "table.insert(setmetatable({}, {__len = function() return 1 << 61 end}), 1, 1)", "timeout."),
+        (ENDLESS, "table.remove(setmetatable({}, {__len = function() return 1 << 61 end}), 1)", "timeout."),
+        (GREEDY, "table.concat(setmetatable({}, {__index = tostring}), '', 1, 1 << 61)", "out of memory error."),
+        (GREEDY, "table.concat({}, ',', 1, 1 << 61)", "invalid value (nil) at index 1 in table for 'concat'"),
+        (GREEDY, "('x'):rep(1 << 62)", ""),
+        (GREEDY, "table.unpack({}, 1, 1 << 40)", "too many results to unpack"),
+        (ENDLESS, "load(function() return 'x ' end)", "timeout."),
+        (ENDLESS, "local t <close> = setmetatable({}, {__close = function() while true do end end})", "timeout."),
     ];
     for (limits, text, expected) in rows {
         let machine = machine(limits);
@@ -249,5 +274,29 @@ fn hostile_scripts_end_and_harm_nothing_else() {
         }
         machine.with(|lua| lua.gc_collect()).expect("collected");
         assert_eq!(evaluate(&machine, "return 1 + 1").as_deref(), Ok("2"), "{text}");
+    }
+}
+
+/// The functions of the table library do with long lists what they do with short ones.
+#[test]
+fn long_lists_are_changed_as_short_ones() {
+    let machine = machine(" tune.lua.maxmem 64");
+    let rows = [
+        ("local t = {} for i = 1, n do t[i] = i end table.move(t, 1, n, 2) return t[1] .. t[2] .. t[3] .. t[n + 1] - n", "1120"),
+        ("local t = {} for i = 1, n do t[i] = i end table.move(t, 3, n, 1) return t[1] .. t[2] .. t[n - 2] - n", "340"),
+        ("local t = {} for i = 1, n do t[i] = i end local u = table.move(t, 1, n, 5, {}) return u[5] .. u[n + 4] - n .. #t - n", "100"),
+        ("local t = {} for i = 1, n do t[i] = i % 10 end return #table.concat(t, ',') - 2 * n", "-1"),
+        ("local t = {} for i = 1, n do t[i] = i % 10 end return #table.concat(t, ', ', 2, n - 1) - 3 * n", "-8"),
+        ("local t = {} for i = 1, n do t[i] = i end table.insert(t, 2, 'x') return t[1] .. t[2] .. t[3] .. t[n + 1] - n", "1x20"),
+        ("local t = {} for i = 1, n do t[i] = i end return table.remove(t, 2) .. t[1] .. t[2] .. t[n - 1] - n .. #t - n", "2130-1"),
+        ("local t = {} for i = 1, n do t[i] = n - i end table.sort(t) return t[1] .. t[2] .. t[n] - n", "01-1"),
+        ("local ok, why = pcall(table.insert, {}, 5, 1) return why", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("local ok, why = pcall(setmetatable, 1, {}) return tostring(ok)", "false"),
+    ];
+    for n in [20, 9_999, 10_000, 10_001, 35_000] {
+        for (text, expected) in rows {
+            let found = evaluate(&machine, &format!("local n = {n} {text}"));
+            assert_eq!(found.as_deref(), Ok(expected), "{n}: {text}");
+        }
     }
 }

@@ -19,6 +19,13 @@ local bombs = {
     text = function() local t = "x" while true do t = t .. t end end,
     rep = function() return ("x"):rep(1 << 30) end,
     recurse = function() local function call(n) return 1 + call(n + 1) end return call(1) end,
+    gc = function()
+        for _ = 1, 10 do setmetatable({}, { __gc = spin }) end
+        while true do collectgarbage() end
+    end,
+    move = function() table.move({ 1 }, 1, 1 << 61, 2) end,
+    insert = function() table.insert(setmetatable({}, { __len = function() return 1 << 61 end }), 1, 1) end,
+    concat = function() return table.concat(setmetatable({}, { __index = tostring }), "", 1, 1 << 61) end,
     nested = function() local function call(n) return (n:gsub(".", call)) end return call("1") end,
 }
 for name, bomb in pairs(bombs) do
@@ -100,7 +107,7 @@ fn what_never_ends_is_ended() {
     let folder = Folder::new();
     let limits = " tune.lua.burst-timeout 50ms\n tune.lua.session-timeout 80ms\n tune.lua.service-timeout 80ms\n \
                   tune.lua.task-timeout 80ms\n";
-    let names = ["spin", "caught", "find", "match", "gmatch", "gsub"];
+    let names = ["spin", "caught", "find", "match", "gmatch", "gsub", "gc", "move", "insert"];
     let mut weir = begin(&folder, limits, &names);
     // What may pause does so, and ends when all its time is over.
     let timeouts = &["burst timeout.", "execution timeout."][..];
@@ -114,7 +121,7 @@ fn what_eats_memory_or_calls_itself_is_ended() {
                   tune.lua.maxmem 8\n";
     let memory = &["out of memory error."][..];
     let deep = &["out of memory error.", "stack overflow"][..];
-    let bombs = [("tables", memory), ("text", memory), ("rep", memory), ("recurse", deep), ("nested", deep)];
+    let bombs = [("tables", memory), ("text", memory), ("rep", memory), ("concat", memory), ("recurse", deep), ("nested", deep)];
     let names = bombs.map(|(name, _)| name);
     let mut weir = begin(&folder, limits, &names);
     light(&folder, &mut weir, &bombs);
