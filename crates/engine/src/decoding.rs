@@ -78,6 +78,10 @@ pub fn decode(codings: &[ContentCoding], body: &[u8], limit: usize) -> Result<Ve
     let mut result = None;
     for coding in codings.iter().rev() {
         let input = result.as_deref().unwrap_or(body);
+        if input.is_empty() {
+            // No coding makes nothing of anything.
+            return Err(DecodeError::Malformed);
+        }
         result = Some(match coding {
             ContentCoding::Gzip => gunzip(input, limit)?,
             ContentCoding::Deflate => {

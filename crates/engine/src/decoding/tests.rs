@@ -140,7 +140,7 @@ fn windows_of_any_size_that_is_allowed_are_bounded_by_the_result() {
     let zeros = vec![0; 10_000_000];
     for window in [10, 23, 27, 30] {
         let bomb = zstd(&zeros, &[zstd_safe::CParameter::WindowLog(window)]);
-        assert!(bomb.len() < 10_000, "{}", bomb.len());
+        assert!(bomb.len() < 100_000, "{}", bomb.len());
         assert_eq!(decode(&[Zstd], &bomb, 16_384), Err(TooLarge), "{window}");
     }
     // A frame with a window of 1 GB and no content size: magic number, descriptor, window, one raw block of two bytes.
