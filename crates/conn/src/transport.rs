@@ -265,9 +265,9 @@ impl Transport {
         on!(self, stream => stream.poll_write_slices(cx, slices, more))
     }
 
-    /// Whether [`Transport::poll_write_slices`] hands them to the kernel as they are.
+    /// Whether [`Transport::poll_write_slices`] hands them to the kernel as they are, or encrypts them from where they lie.
     pub fn takes_slices(&self) -> bool {
-        self.can_splice()
+        on!(self, _stream => true, _tls => true, _records => false)
     }
 
     /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.

@@ -23,7 +23,10 @@ const FUNCTIONS: &str = include_str!("prelude/bounds.lua");
 /// Lua's.
 pub(crate) fn open(lua: &Lua, runs: Arc<Mutex<Burst>>, burst: Option<Duration>) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
-    native.set("check", lua.create_function(|lua, ()| if is_late(deadline(lua)) { Err(cut_off(lua)) } else { Ok(()) })?)?;
+    native.set(
+        "check",
+        lua.create_function(|lua, ()| if is_late(deadline(lua)) { Err(cut_off(lua)) } else { Ok(()) })?,
+    )?;
     // Until when none runs that belongs to no run, because one was cut.
     let barred: Mutex<Option<Moment>> = Mutex::default();
     let finalize = move |lua: &Lua, (function, dying): (Function, Value)| {

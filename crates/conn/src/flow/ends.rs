@@ -102,6 +102,11 @@ pub trait ByteSink {
         false
     }
 
+    /// Whether a head is written by [`ByteSink::poll_write`] alone, because slices are payload.
+    fn parts_heads(&self) -> bool {
+        false
+    }
+
     /// Writes what a pipe holds.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! A body that lies in memory that outlives its way, such as a stored response: it is written from there, behind its head, with one
-//! call for many pieces. Must never copy payload, and never hold a buffer.
+//! call for many pieces. What encrypts or frames it takes it from there. Must never copy payload, and never hold a buffer.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -38,6 +38,14 @@ impl Flow {
     ) -> Result<FlowStep, FlowError> {
         for _ in 0..CALLS {
             let Source::Length(remaining) = self.source else { return Ok(FlowStep::Finished) };
+            if sink.parts_heads() && !self.head.is_empty() {
+                match sink.poll_write(cx, &mut self.head, &mut Buffer::empty(), true) {
+                    Poll::Ready(Ok(written)) => moved.written += written,
+                    Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
+                    Poll::Pending => return Ok(FlowStep::AwaitsSink),
+                }
+                self.head = Buffer::empty();
+            }
             let mut slices = [IoSlice::new(&[]); SLICES];
             slices[0] = IoSlice::new(self.head.data());
             let lent = source.slices(&mut slices[1..]).min(SLICES - 1);

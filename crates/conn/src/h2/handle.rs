@@ -2,7 +2,7 @@
 //! borrow of what they share.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -122,6 +122,24 @@ impl Handle {
         let mut rest = Payload::Bytes(bytes, 0);
         let written = self.push_some(state, cx, &mut rest)?;
         if written == 0 && !bytes.is_empty() {
+            return Poll::Pending;
+        }
+        state.wake();
+        Poll::Ready(Ok(written))
+    }
+
+    /// Writes payload from several places.
+    pub(super) fn poll_slices(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let state = &mut *self.state.borrow_mut();
+        let mut written = 0;
+        for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+            let count = self.push_some(state, cx, &mut Payload::Bytes(slice, 0))?;
+            written += count;
+            if count < slice.len() {
+                break;
+            }
+        }
+        if written == 0 {
             return Poll::Pending;
         }
         state.wake();

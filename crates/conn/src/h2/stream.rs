@@ -2,7 +2,7 @@
 //! read and written.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -192,5 +192,17 @@ impl ByteSink for Stream {
         _: bool,
     ) -> Poll<io::Result<usize>> {
         self.handle.poll_write(cx, head, body)
+    }
+
+    fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], _: bool) -> Poll<io::Result<usize>> {
+        self.handle.poll_slices(cx, slices)
+    }
+
+    fn takes_slices(&self) -> bool {
+        true
+    }
+
+    fn parts_heads(&self) -> bool {
+        true
     }
 }

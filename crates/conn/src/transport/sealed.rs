@@ -5,7 +5,8 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use rt::net::Stream;
-use tls::connection::LARGEST;
+use tls::connection::{LARGEST, OVERHEAD};
+use tls::{Connection, Failure};
 
 /// Plain bytes that are sealed for one write at most.
 pub(super) const SEAL_SIZE: usize = 4 * LARGEST;
@@ -73,4 +74,26 @@ impl Output {
         }
         Ok(true)
     }
+}
+
+/// Appends records with the first bytes of these slices, and returns how many bytes they are: all, or as many as one write has.
+pub(super) fn seal_all(
+    connection: &mut Connection,
+    slices: &[IoSlice<'_>],
+    out: &mut Vec<u8>,
+) -> Result<usize, Failure> {
+    let whole = slices.iter().map(|slice| slice.len()).sum::<usize>().min(SEAL_SIZE);
+    out.reserve(whole + whole.div_ceil(LARGEST) * OVERHEAD);
+    // Where the next record begins: in which slice, and behind how many bytes of it.
+    let (mut covered, mut at, mut gone) = (0, 0, 0);
+    while covered < whole {
+        while let Some(slice) = slices.get(at).filter(|slice| slice.len() <= gone) {
+            (at, gone) = (at + 1, gone - slice.len());
+        }
+        let rest = slices.get(at).map_or(&[][..], |slice| &slice[gone..]);
+        let next = slices.get(at + 1).map_or(&[][..], |slice| slice);
+        let sent = connection.send([rest, next], whole - covered, out)?;
+        (covered, gone) = (covered + sent, gone + sent);
+    }
+    Ok(covered)
 }

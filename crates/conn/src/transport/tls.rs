@@ -15,7 +15,7 @@ use rt::net::{Hangup, ParkedId, ParkedStream, Stream};
 use tls::connection::{LARGEST, LARGEST_FLIGHT, LARGEST_RECORD, OVERHEAD};
 use tls::{Connection, Failure, HandshakeInfo, Received};
 
-use super::sealed::{Output, SEAL_SIZE};
+use super::sealed::{Output, SEAL_SIZE, seal_all};
 
 /// Bytes that are read at a time: a record always fits behind the front of the one before.
 const READ_SIZE: usize = 2 * LARGEST_RECORD;
@@ -472,12 +472,15 @@ impl Tls {
         slices: &[IoSlice<'_>],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        if self.connection.is_none() {
+        let Some(connection) = &mut self.connection else {
             return self.stream.poll_write_slices(cx, slices, more);
-        }
+        };
         let mut filled = slices.iter().filter(|slice| !slice.is_empty());
         let Some(first) = filled.next() else { return Poll::Ready(Ok(0)) };
         let second = filled.next().map_or(&[][..], |slice| slice);
+        if filled.next().is_some() && self.covered == 0 && connection.is_open() {
+            self.covered = seal_all(connection, slices, self.output.vec()).map_err(broken)?;
+        }
         self.poll_sealed(cx, [first, second], more)
     }
 

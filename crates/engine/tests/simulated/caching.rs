@@ -114,6 +114,11 @@ fn bodies_come_back_as_they_were() {
                 let got =
                     if chunked { client.receive_chunked(9_000, 0).await.body } else { client.receive(length).await };
                 assert!(got == body, "{length} bytes");
+                // As it lies, on a stream.
+                let mut client = End::connect().await;
+                client.send(Part::HeadAlone, 1, format!("GET /{number}/{chunked} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+                let answered = client.message(1).await;
+                assert!(answered.head.contains("x-hit: 1,c") && answered.payload == body, "{}", answered.head);
                 let mut client = End::connect().await;
                 let asked = format!("GET /{number}/{chunked} HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\n\r\n");
                 client.send(Part::HeadAlone, 1, asked).await;
@@ -126,6 +131,36 @@ fn bodies_come_back_as_they_were() {
                     std::io::Read::read_to_end(&mut decoder, &mut plain).unwrap();
                     assert!(plain == body);
                 }
+            }
+        }
+    });
+}
+
+/// Pieces of any number are encrypted from where they lie, for clients that read fast and slowly.
+#[test]
+fn bodies_come_back_over_tls() {
+    use crate::secure::{Secure, client};
+    use tls::provider::Version;
+    const SECURE: &str = "10.0.0.1:443";
+    let bind = format!("bind {SECURE} ssl crt a.pem alpn http/1.1");
+    cached(&bind, "max-object-size 500000").run(|_| async move {
+        let mut s1 = Service::at(S1);
+        for (number, length) in [1_usize, 16_384, 65_536, 65_537, 400_000].into_iter().enumerate() {
+            let body = text(length, number as u64);
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {length}\r\n\r\n");
+            let mut plain = Peer::connect(WEIR).await;
+            plain.send(request(&format!("GET /{number}"), "")).await;
+            let mut server = s1.accept().await;
+            server.receive_head().await.unwrap();
+            testkit::both(server.send([head.into_bytes(), body.clone()].concat()), plain.receive_rest()).await;
+            drop(server);
+            for piece in [1_000, 100_000] {
+                let own = client((Version::Tls13, Version::Tls13));
+                let mut secure = Secure::connect(SECURE, &own, piece).await.unwrap();
+                secure.send(get(&format!("/{number}"))).await;
+                let head = secure.receive_head().await;
+                assert!(head.contains("x-hit: 1,c"), "{head}");
+                assert!(secure.receive(length).await == body, "{length} bytes");
             }
         }
     });

@@ -121,7 +121,14 @@ fn what_eats_memory_or_calls_itself_is_ended() {
                   tune.lua.maxmem 8\n";
     let memory = &["out of memory error."][..];
     let deep = &["out of memory error.", "stack overflow"][..];
-    let bombs = [("tables", memory), ("text", memory), ("rep", memory), ("concat", memory), ("recurse", deep), ("nested", deep)];
+    let bombs = [
+        ("tables", memory),
+        ("text", memory),
+        ("rep", memory),
+        ("concat", memory),
+        ("recurse", deep),
+        ("nested", deep),
+    ];
     let names = bombs.map(|(name, _)| name);
     let mut weir = begin(&folder, limits, &names);
     light(&folder, &mut weir, &bombs);
