@@ -1,6 +1,6 @@
 //! What has come of a message behind its head. Owns the way from there to the payload; must never take a byte away.
 
-use wire::h1::ChunkDecoder;
+use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
 use wire::http::{Fields, Framing};
 
 /// Bytes that came behind a head and were not used yet.
@@ -23,6 +23,29 @@ impl Behind<'_> {
             Framing::Chunked if !self.coded => Framing::UntilClose,
             other => other,
         }
+    }
+
+    /// How many of the bytes are a body whose head says that framing, and its payload, where all of it is here. `ended`: what is
+    /// not coded has come to its end.
+    ///
+    /// # Errors
+    /// It breaks the chunked coding.
+    pub fn whole(&self, said: Framing, ended: bool) -> Result<Option<(usize, Vec<u8>)>, ChunkError> {
+        let data = self.data;
+        Ok(match self.framing_of(said) {
+            Framing::None => None,
+            Framing::UntilClose => ended.then(|| (data.len(), data.to_vec())),
+            Framing::Length(length) => {
+                let length = usize::try_from(length).ok().filter(|length| *length <= data.len());
+                length.map(|length| (length, data[..length].to_vec()))
+            }
+            Framing::Chunked => {
+                let mut payload = data.to_vec();
+                let decoded = ChunkDecoder::new().decode_in_place(&mut payload, &mut Fields::new())?;
+                payload.truncate(decoded.payload);
+                (decoded.state == ChunkState::End).then_some((decoded.consumed, payload))
+            }
+        })
     }
 }
 

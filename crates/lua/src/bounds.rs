@@ -8,7 +8,7 @@ use base::moment::Moment;
 use mlua::{Function, Lua, Table, Value};
 use parking_lot::Mutex;
 
-use crate::machine::{cut_off, deadline, is_late};
+use crate::machine::{Machine, cut_off, deadline, is_late};
 use crate::shared::{Burst, CLASSES, Cut};
 
 /// Bursts for which no finalizer runs by itself after one that was cut: of many that are due, one alone takes its time.
@@ -21,7 +21,12 @@ const FUNCTIONS: &str = include_str!("prelude/bounds.lua");
 ///
 /// # Errors
 /// Lua's.
-pub(crate) fn open(lua: &Lua, runs: Arc<Mutex<Burst>>, burst: Option<Duration>) -> mlua::Result<()> {
+pub(crate) fn open(machine: &Machine) -> mlua::Result<()> {
+    let (runs, burst) = (Arc::clone(&machine.burst), machine.limits.burst);
+    machine.with(|lua| replace(lua, runs, burst))
+}
+
+fn replace(lua: &Lua, runs: Arc<Mutex<Burst>>, burst: Option<Duration>) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
     native.set(
         "check",

@@ -156,6 +156,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
         machine.with(classes::open)?;
         machine.with(|lua| environment::open(lua, around.variables))?;
         machine.with(strings::open)?;
+        bounds::open(&machine)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =

@@ -60,7 +60,7 @@ pub(crate) struct Machine {
     /// Coroutines whose functions have returned, to be used again.
     idle: Mutex<Vec<Thread>>,
     /// What runs.
-    burst: Arc<Mutex<Burst>>,
+    pub(crate) burst: Arc<Mutex<Burst>>,
     /// What calls functions with their transactions.
     caller: OnceLock<Function>,
     /// The number of its thread, from 1; 0: all share it.
@@ -90,10 +90,7 @@ impl Machine {
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(often), move |lua, _| watch(lua, &watched))?;
         let (lua, idle) = (ReentrantMutex::new(lua), Mutex::default());
         let machine = Self { lua, idle, burst, caller: OnceLock::new(), number, limits };
-        machine.with(|lua| {
-            crate::prelude::open(lua, number, machine.limits.keeps_booleans)?;
-            crate::bounds::open(lua, Arc::clone(&machine.burst), machine.limits.burst)
-        })?;
+        machine.with(|lua| crate::prelude::open(lua, number, machine.limits.keeps_booleans))?;
         Ok(Arc::new(machine))
     }
 

@@ -8,7 +8,9 @@ pub(crate) fn machine(limits: &str) -> Arc<Machine> {
     let loaded = config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
     let spec = loaded.spec.global.lua;
     let memory = spec.maxmem as usize * (1 << 20);
-    Machine::new(&spec, 0, ScriptLimits::new(&spec, 1), memory).expect("a state")
+    let machine = Machine::new(&spec, 0, ScriptLimits::new(&spec, 1), memory).expect("a state");
+    crate::bounds::open(&machine).expect("its functions");
+    machine
 }
 
 /// What a text returns, shown as its sequences and texts.

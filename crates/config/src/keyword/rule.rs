@@ -104,12 +104,7 @@ pub(crate) const TABLE: &[Action] = &[
         "Captures something for the log.",
     ),
     works(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
-    works(
-        HTTP_REQUEST,
-        "decompress-body",
-        "[time <time>] [max-size <size>] [max-ratio <number>] [use-large-buffer]",
-        "Weir's own: waits for the body and removes its content codings.",
-    ),
+    works(HTTP_REQUEST, "decompress-body", "[<argument>...]", "Weir's own: removes content codings of the body."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-acl",

@@ -3,8 +3,7 @@
 //! decode.
 
 use policy::rule::Decompression;
-use wire::h1::{ChunkDecoder, ChunkState};
-use wire::http::{Fields, Framing, Head};
+use wire::http::Head;
 
 use crate::decoding::{self, DecodeError};
 use crate::session::Session;
@@ -23,13 +22,6 @@ pub enum Undecoded {
     Failed(Failure),
     /// A coding is not known: 415.
     Unsupported,
-}
-
-/// Where a body is that has come, and its payload.
-struct Whole {
-    /// Bytes that it takes of what was received.
-    length: usize,
-    payload: Vec<u8>,
 }
 
 /// Waits for a request's body and removes its content codings. A request without any goes on at once.
@@ -64,48 +56,29 @@ pub async fn decompress(
     };
     buffering::wait_until(session, client, state, deadline, (0, large)).await.map_err(Undecoded::Failed)?;
     let framing = state.borrow().request.framing;
-    let whole = find(client, framing).map_err(undecoded)?;
-    let limit = plan.bound(whole.payload.len(), global.bufsize);
+    let ended = client.conn.has_ended();
+    // Where it is not whole, the buffer is full before it ends.
+    let (length, payload) = match client.conn.behind().whole(framing, ended) {
+        Ok(whole) => whole.ok_or_else(|| undecoded(DecodeError::TooLarge))?,
+        Err(_) => return Err(undecoded(DecodeError::Malformed)),
+    };
+    let limit = plan.bound(payload.len(), global.bufsize);
     if limit > global.bufsize && rt::memory_is_scarce() {
         return Err(failed(Cause::Resource, 503));
     }
-    let decoded = match &*whole.payload {
+    let decoded = match &*payload {
         // Nothing was coded.
         [] => Vec::new(),
         payload => decoding::decode(&codings, payload, limit).map_err(undecoded)?,
     };
-    client.conn.replace_body(whole.length, &decoded);
+    client.conn.replace_body(length, &decoded);
     let state = &mut *state.borrow_mut();
     mark(&mut state.request, decoded.len() as u64);
     // What has come is counted as it came.
-    state.bytes.bytes_in += (whole.length as u64).saturating_sub(state.early_body);
+    state.bytes.bytes_in += (length as u64).saturating_sub(state.early_body);
     state.early_body = decoded.len() as u64;
     state.replaced_body = Some(decoded.len() as u64);
     Ok(())
-}
-
-/// The body, where all of it is here.
-fn find(client: &Client, framing: Framing) -> Result<Whole, DecodeError> {
-    let behind = client.conn.behind();
-    let data = behind.data;
-    match behind.framing_of(framing) {
-        Framing::Length(length) => {
-            let length = usize::try_from(length).ok().filter(|length| *length <= data.len());
-            length.map(|length| Whole { length, payload: data[..length].to_vec() })
-        }
-        Framing::Chunked => {
-            let mut payload = data.to_vec();
-            let decoded = ChunkDecoder::new()
-                .decode_in_place(&mut payload, &mut Fields::new())
-                .map_err(|_| DecodeError::Malformed)?;
-            payload.truncate(decoded.payload);
-            (decoded.state == ChunkState::End).then_some(Whole { length: decoded.consumed, payload })
-        }
-        Framing::UntilClose => client.conn.has_ended().then(|| Whole { length: data.len(), payload: data.to_vec() }),
-        Framing::None => None,
-    }
-    // The buffer is full before the body ends.
-    .ok_or(DecodeError::TooLarge)
 }
 
 /// Changes a head whose body was decoded.
