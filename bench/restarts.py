@@ -28,6 +28,7 @@ defaults
     timeout client 20s
     timeout server 20s
     timeout connect 5s
+    {more}
 listen web
     bind 127.0.0.1:{port}
     server origin 127.0.0.1:{origin}
@@ -170,7 +171,7 @@ def measure(name, program, options, folder, origin):
     port = free_port()
     config = os.path.join(folder, f"{name}.cfg")
     with open(config, "w") as file:
-        file.write(CONFIGURATION.format(folder=folder, port=port, origin=origin))
+        file.write(CONFIGURATION.format(folder=folder, port=port, origin=origin, more=options.option and f"option {options.option}"))
     log = open(os.path.join(folder, f"{name}.log"), "w")
     arguments = ["-W", "-S", f"{folder}/master"] if options.master else ["-db"]
     running = subprocess.Popen([program, *arguments, "-f", config], stdout=log, stderr=log)
@@ -214,6 +215,7 @@ def main():
     parser.add_argument("-p", "--pause", type=float, default=0.1, help="seconds between two restarts")
     parser.add_argument("--only", choices=["weir", "haproxy"])
     parser.add_argument("--master", action="store_true")
+    parser.add_argument("--option", default="", help="an option of the proxy, such as idle-close-on-response")
     options = parser.parse_args()
     weir = os.environ.get("WEIR", os.path.join(ROOT, "target/release/weir"))
     programs = {"weir": weir, "haproxy": os.environ.get("HAPROXY", shutil.which("haproxy") or "")}

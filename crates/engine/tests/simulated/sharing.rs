@@ -37,10 +37,19 @@ async fn echo(peer: Peer, _: usize) {
 /// Two requests at a time on a connection.
 const TWO: &str = "tune.h2.be.max-concurrent-streams 2";
 
+/// Of `show servers conn`: requests that are served, connections in use, and idle ones.
+async fn connections() -> [String; 3] {
+    let shown = ask("show servers conn l").await;
+    let line = shown.lines().find(|line| line.starts_with("l/p1 ")).expect("the server");
+    let values: Vec<&str> = line.split(' ').collect();
+    [6, 7, 14].map(|column| values[column].to_owned())
+}
+
 #[test]
 fn requests_of_different_clients_share_a_connection_while_it_has_room() {
     let sections = "http-reuse always\n server p1 10.0.1.1:80 proto h2";
-    listen(sections).global(TWO).workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
+    let global = format!("{TWO}\n{SOCKET}");
+    listen(sections).global(&global).workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
         let mut p1 = Service::at(S1);
         let (mut one, mut two, mut three) =
             (Peer::connect(WEIR).await, Peer::connect(WEIR).await, Peer::connect(WEIR).await);
@@ -52,6 +61,7 @@ fn requests_of_different_clients_share_a_connection_while_it_has_room() {
         three.send(get("/3")).await;
         let mut other = End::accept(&mut p1).await;
         let third = other.expect_request(&get_at_server("/3"), b"").await;
+        assert_eq!(connections().await, ["3", "2", "0"]);
         origin.answer(second, b"two").await;
         two.expect(answer_at_client("two")).await;
         other.answer(third, b"three").await;
@@ -59,6 +69,7 @@ fn requests_of_different_clients_share_a_connection_while_it_has_room() {
         origin.answer(first, b"one").await;
         one.expect(answer_at_client("one")).await;
         // Both lie idle now, and none is opened for another request.
+        assert_eq!(connections().await, ["0", "0", "2"]);
         two.send(get("/4")).await;
         let (answered, ()) = both(
             async {

@@ -4,6 +4,7 @@
 mod added;
 mod address;
 mod checks;
+mod connections;
 mod fqdn;
 mod name;
 pub(super) mod removed;
@@ -33,7 +34,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show servers conn",
         "show servers conn [<backend>]",
         "dump server connections status (all or for a single backend)",
-        Run::Gradual(show_servers_conn),
+        Run::Gradual(connections::show),
     ),
     Command::new(
         "show hedges",
@@ -212,44 +213,6 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
         | ServerAddress::Reversed
         | ServerAddress::Unresolved { .. } => ("-".to_owned(), 0),
     }
-}
-
-fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
-    Box::pin(async move {
-        let workers = call.state.process.workers();
-        let header = format!(
-            "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb \
-             safe_nb idle_lim idle_cur idle_per_thr[{workers}]\n"
-        );
-        each_server(call, &header, write_connections).await
-    })
-}
-
-fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
-    let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
-    let most = worker
-        .process
-        .counters
-        .of(|counters| &counters.servers[server.serial])
-        .peak(|counters| &counters.most_sessions);
-    let pool = &worker.process.pool;
-    let idle = pool.idle_connections(server.serial);
-    let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
-    let (address, port) = place(worker, server);
-    let address = hiding.address(&address);
-    let _ = write!(
-        answer,
-        "{}/{} {}/{} {address} {port} - {} {served} {served} {most} {served} 0 0 {idle} {limit} {idle}",
-        hiding.name(&proxy.name),
-        hiding.name(&server.name),
-        proxy.id,
-        server.id,
-        server.pool_purge_delay.as_millis(),
-    );
-    for number in 0..worker.process.workers() {
-        let _ = write!(answer, " {}", pool.idle_connections_of(server.serial, number));
-    }
-    answer.push("\n");
 }
 
 /// What `hedge-requests` came to, a line for each backend that has it.

@@ -1,0 +1,90 @@
+//! `show servers conn` (management manual, section 9.3): how many connections to each server are in use and how many idle. Must
+//! never hold a worker up: each is asked once for what it alone knows.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use engine::worker::Worker;
+
+use super::super::super::call::Hiding;
+use super::super::super::{Answer, Call, Pending};
+use super::{Found, backends, live, place};
+
+/// What connections that carry several requests at a time are doing, by the serial numbers of their servers.
+type Shared = HashMap<usize, Busy>;
+
+/// Connections of one server that carry requests, and how many requests these are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Busy {
+    connections: u64,
+    requests: u64,
+}
+
+pub(super) fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let found = match backends(&call.generation.program, call.word(3)) {
+            Ok(found) => found,
+            Err(sentence) => {
+                call.refuse(sentence);
+                return Ok(());
+            }
+        };
+        let workers = call.state.process.workers();
+        let mut shared = Shared::new();
+        for worker in 0..workers {
+            for (server, requests) in engine::on_one_worker(worker, busy).await.unwrap_or_default() {
+                let busy = shared.entry(server).or_default();
+                (busy.connections, busy.requests) = (busy.connections + 1, busy.requests + requests);
+            }
+        }
+        let _ = writeln!(
+            call.answer,
+            "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb \
+             safe_nb idle_lim idle_cur idle_per_thr[{workers}]"
+        );
+        for proxy in found {
+            for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+                let busy = shared.get(&server.serial).copied().unwrap_or_default();
+                write(call.answer, call.state, ((proxy, server), busy), call.conversation.anonymous);
+                call.answer.relieve().await?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The servers of a worker's connections that carry several requests, and how many each carries; not those that carry none.
+fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
+    let shared = worker.links.shared_connections().into_iter();
+    shared.map(|(server, requests)| (server, requests.open() as u64)).filter(|(_, open)| *open > 0).collect()
+}
+
+fn write(answer: &mut Answer, worker: &Worker, ((proxy, server), busy): (Found<'_>, Busy), hiding: Hiding) {
+    let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
+    // Requests come and go while the workers are asked.
+    let used = u64::from(served).saturating_sub(busy.requests) + busy.connections;
+    let most = worker
+        .process
+        .counters
+        .of(|counters| &counters.servers[server.serial])
+        .peak(|counters| &counters.most_sessions);
+    let pool = &worker.process.pool;
+    let idle = pool.idle_connections(server.serial);
+    let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
+    let (address, port) = place(worker, server);
+    let address = hiding.address(&address);
+    let _ = write!(
+        answer,
+        "{}/{} {}/{} {address} {port} - {} {served} {used} {most} {used} 0 0 {idle} {limit} {idle}",
+        hiding.name(&proxy.name),
+        hiding.name(&server.name),
+        proxy.id,
+        server.id,
+        server.pool_purge_delay.as_millis(),
+    );
+    for number in 0..worker.process.workers() {
+        let _ = write!(answer, " {}", pool.idle_connections_of(server.serial, number));
+    }
+    answer.push("\n");
+}
