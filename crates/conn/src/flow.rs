@@ -9,6 +9,7 @@ mod ends;
 mod lend;
 mod recode;
 mod splice;
+mod whole;
 
 use std::io;
 use std::task::{Context, Poll};
@@ -25,6 +26,7 @@ use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
 use splice::Splicing;
+pub(crate) use whole::Untouched;
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
 /// digits, CR, LF; and before it the CR LF of the chunk before.

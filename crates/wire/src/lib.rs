@@ -21,3 +21,4 @@ pub mod socks4;
 pub mod spop;
 pub mod syslog;
 pub mod trace_context;
+mod words;

@@ -9,6 +9,7 @@ use base::moment::Moment;
 use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling, Violation};
 use wire::http::{Fields, Framing, Head, Method, Version};
 
+use super::whole;
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowStep, Moved, Trailers};
@@ -375,41 +376,69 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut Moved,
     ) -> Result<FlowStep, FlowError> {
-        let flow = &mut self.flow;
-        let step = match (upstream, &mut *client) {
-            (Upstream::H1(transport), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **transport, &mut server.transport, moved)?
-            }
-            (Upstream::Service(service), Downstream::H1(server)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)?
-            }
-            (Upstream::H1(transport), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **transport, &mut **stream, moved)?
-            }
-            (Upstream::H2(request), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **request, &mut server.transport, moved)?
-            }
-            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved)?,
-            (Upstream::Fcgi(connection), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **connection, &mut server.transport, moved)?
-            }
-            (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **connection, &mut **stream, moved)?
-            }
-            (Upstream::FcgiShare(request), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **request, &mut server.transport, moved)?
-            }
-            (Upstream::FcgiShare(request), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **request, &mut **stream, moved)?
-            }
-            (Upstream::Service(service), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
-            }
+        let step = match self.poll_whole(cx, upstream, client, moved)? {
+            true => FlowStep::Finished,
+            false => self.poll_flow(cx, upstream, client, moved)?,
         };
         if step == FlowStep::Finished {
             client.complete(self.flow.take_trailers().as_deref());
         }
         Ok(step)
+    }
+
+    /// Hands all of it to a stream, where it is here. False: it has to flow.
+    fn poll_whole(
+        &mut self,
+        cx: &mut Context<'_>,
+        upstream: &Upstream<'_>,
+        client: &mut Downstream,
+        moved: &mut Moved,
+    ) -> Result<bool, FlowError> {
+        let Downstream::H2(stream) = client else { return Ok(false) };
+        if let Upstream::H2(request) = upstream
+            && whole::pass_answer(&mut self.flow, request, stream, moved)
+        {
+            return Ok(true);
+        }
+        whole::send_answer(cx, &mut self.flow, stream, moved)
+    }
+
+    fn poll_flow(
+        &mut self,
+        cx: &mut Context<'_>,
+        upstream: &mut Upstream<'_>,
+        client: &mut Downstream,
+        moved: &mut Moved,
+    ) -> Result<FlowStep, FlowError> {
+        let flow = &mut self.flow;
+        match (upstream, client) {
+            (Upstream::H1(transport), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **transport, &mut server.transport, moved)
+            }
+            (Upstream::Service(service), Downstream::H1(server)) => {
+                flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)
+            }
+            (Upstream::H1(transport), Downstream::H2(stream)) => flow.poll(cx, &mut **transport, &mut **stream, moved),
+            (Upstream::H2(request), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **request, &mut server.transport, moved)
+            }
+            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved),
+            (Upstream::Fcgi(connection), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **connection, &mut server.transport, moved)
+            }
+            (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut **connection, &mut **stream, moved)
+            }
+            (Upstream::FcgiShare(request), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **request, &mut server.transport, moved)
+            }
+            (Upstream::FcgiShare(request), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut **request, &mut **stream, moved)
+            }
+            (Upstream::Service(service), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)
+            }
+        }
     }
 
     /// Writes what is queued. See [`Flow::poll_flush`].

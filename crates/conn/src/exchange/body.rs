@@ -6,6 +6,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use wire::http::Framing;
 
+use super::whole;
 use crate::downstream::Downstream;
 use crate::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
@@ -70,42 +71,53 @@ impl RequestBody {
         upstream: &mut Upstream<'_>,
         moved: &mut Moved,
     ) -> Result<FlowStep, FlowError> {
-        let flow = &mut self.flow;
-        let step = match (&mut *client, &mut *upstream) {
-            (Downstream::H1(server), Upstream::H1(transport)) => {
-                flow.poll(cx, &mut server.transport, &mut **transport, moved)?
-            }
-            (Downstream::H1(server), Upstream::Service(service)) => {
-                flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)?
-            }
-            (Downstream::H2(stream), Upstream::H1(transport)) => {
-                flow.poll(cx, &mut **stream, &mut **transport, moved)?
-            }
-            (Downstream::H1(server), Upstream::H2(request)) => {
-                flow.poll(cx, &mut server.transport, &mut **request, moved)?
-            }
-            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved)?,
-            (Downstream::H1(server), Upstream::Fcgi(connection)) => {
-                flow.poll(cx, &mut server.transport, &mut **connection, moved)?
-            }
-            (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
-                flow.poll(cx, &mut **stream, &mut **connection, moved)?
-            }
-            (Downstream::H1(server), Upstream::FcgiShare(request)) => {
-                flow.poll(cx, &mut server.transport, &mut **request, moved)?
-            }
-            (Downstream::H2(stream), Upstream::FcgiShare(request)) => {
-                flow.poll(cx, &mut **stream, &mut **request, moved)?
-            }
-            (Downstream::H2(stream), Upstream::Service(service)) => {
-                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
-            }
+        let step = match whole::send_request(cx, &mut self.flow, upstream, moved) {
+            Some(sent) => sent?,
+            None => self.poll_flow(cx, client, upstream, moved)?,
         };
         if step == FlowStep::Finished && !self.opens_tunnel {
             upstream.complete(self.flow.take_trailers().as_deref());
         }
         self.finish(client, step);
         Ok(step)
+    }
+
+    fn poll_flow(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Downstream,
+        upstream: &mut Upstream<'_>,
+        moved: &mut Moved,
+    ) -> Result<FlowStep, FlowError> {
+        let flow = &mut self.flow;
+        match (client, upstream) {
+            (Downstream::H1(server), Upstream::H1(transport)) => {
+                flow.poll(cx, &mut server.transport, &mut **transport, moved)
+            }
+            (Downstream::H1(server), Upstream::Service(service)) => {
+                flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)
+            }
+            (Downstream::H2(stream), Upstream::H1(transport)) => flow.poll(cx, &mut **stream, &mut **transport, moved),
+            (Downstream::H1(server), Upstream::H2(request)) => {
+                flow.poll(cx, &mut server.transport, &mut **request, moved)
+            }
+            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved),
+            (Downstream::H1(server), Upstream::Fcgi(connection)) => {
+                flow.poll(cx, &mut server.transport, &mut **connection, moved)
+            }
+            (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
+                flow.poll(cx, &mut **stream, &mut **connection, moved)
+            }
+            (Downstream::H1(server), Upstream::FcgiShare(request)) => {
+                flow.poll(cx, &mut server.transport, &mut **request, moved)
+            }
+            (Downstream::H2(stream), Upstream::FcgiShare(request)) => {
+                flow.poll(cx, &mut **stream, &mut **request, moved)
+            }
+            (Downstream::H2(stream), Upstream::Service(service)) => {
+                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)
+            }
+        }
     }
 
     /// Reads and drops what comes. See [`Flow::poll_drain`].

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod body;
 mod line;
 pub mod standing;
+mod whole;
 
 pub use crate::found::Found;
 pub use answer::{Answer, Came, Onward, Plan};

@@ -27,6 +27,15 @@ pub(super) struct Block {
     pub(super) pieces: u32,
 }
 
+/// A block that is whole.
+pub(super) struct Whole<'b> {
+    stream: u32,
+    ends_stream: bool,
+    depends_on_itself: bool,
+    bytes: &'b [u8],
+    pieces: u32,
+}
+
 impl Block {
     /// Begins with a HEADERS frame; `bytes` is memory for it.
     pub(super) fn of(frame: FrameHeader, mut bytes: Vec<u8>) -> Self {
@@ -42,26 +51,49 @@ impl Block {
 
     /// Takes padding and priority off the first piece.
     pub(super) fn unwrap(&mut self, frame: FrameHeader) -> Result<(), Fault> {
-        let protocol = Fault::Connection(ErrorCode::ProtocolError);
-        let (mut from, mut to) = (0, self.bytes.len());
-        if frame.has(flag::PADDED) {
-            let padding = usize::from(*self.bytes.first().ok_or(Fault::Connection(ErrorCode::FrameSizeError))?);
-            from = 1;
-            to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(protocol)?;
-        }
-        if frame.has(flag::PRIORITY) {
-            let priority = self.bytes.get(from..to).and_then(<[u8]>::first_chunk::<5>);
-            let [one, two, three, four, _] = *priority.ok_or(Fault::Connection(ErrorCode::FrameSizeError))?;
-            self.depends_on_itself = u32::from_be_bytes([one, two, three, four]) & MAX_WINDOW == frame.stream;
-            from += 5;
-        }
+        let (from, to, depends_on_itself) = unwrap(frame, &self.bytes)?;
+        self.depends_on_itself = depends_on_itself;
         self.bytes.truncate(to);
         self.bytes.drain(..from);
         Ok(())
     }
 
-    /// The block is whole. It is decoded whatever becomes of its stream: what follows may refer to it. `limit`: no stream
-    /// above that one is taken.
+    /// All of it has come.
+    pub(super) fn whole(&self) -> Whole<'_> {
+        let Self { stream, ends_stream, depends_on_itself, bytes, pieces } = self;
+        let (stream, ends_stream, pieces) = (*stream, *ends_stream, *pieces);
+        Whole { stream, ends_stream, depends_on_itself: *depends_on_itself, bytes, pieces }
+    }
+}
+
+/// Where a block begins and ends in the payload of a HEADERS frame, between its priority and its padding, and whether a stream depends
+/// on itself.
+fn unwrap(frame: FrameHeader, bytes: &[u8]) -> Result<(usize, usize, bool), Fault> {
+    let protocol = Fault::Connection(ErrorCode::ProtocolError);
+    let (mut from, mut to, mut depends_on_itself) = (0, bytes.len(), false);
+    if frame.has(flag::PADDED) {
+        let padding = usize::from(*bytes.first().ok_or(Fault::Connection(ErrorCode::FrameSizeError))?);
+        from = 1;
+        to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(protocol)?;
+    }
+    if frame.has(flag::PRIORITY) {
+        let priority = bytes.get(from..to).and_then(<[u8]>::first_chunk::<5>);
+        let [one, two, three, four, _] = *priority.ok_or(Fault::Connection(ErrorCode::FrameSizeError))?;
+        depends_on_itself = u32::from_be_bytes([one, two, three, four]) & MAX_WINDOW == frame.stream;
+        from += 5;
+    }
+    Ok((from, to, depends_on_itself))
+}
+
+impl<'b> Whole<'b> {
+    /// The block of a HEADERS frame that is all of it, from the frame's payload.
+    pub(super) fn of(frame: FrameHeader, payload: &'b [u8]) -> Result<Self, Fault> {
+        let (from, to, depends_on_itself) = unwrap(frame, payload)?;
+        let bytes = payload.get(from..to).unwrap_or_default();
+        Ok(Self { stream: frame.stream, ends_stream: frame.has(flag::END_STREAM), depends_on_itself, bytes, pieces: 1 })
+    }
+
+    /// It is decoded whatever becomes of its stream: what follows may refer to it. `limit`: no stream above that one is taken.
     pub(super) fn read(&self, decoder: &mut Decoder, limit: Limit, state: &mut State) -> Result<Event, Fault> {
         state.note_glitches(counts::of_pieces(self.pieces.saturating_sub(1), self.bytes.len()));
         if self.stream.is_multiple_of(2) {
@@ -87,7 +119,7 @@ impl Block {
         let capacity = state.terms.capacity();
         let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
         let mut priority = None;
-        let decoded = decoder.decode(&self.bytes, capacity.bytes, |name, value| {
+        let decoded = decoder.decode(self.bytes, capacity.bytes, |name, value| {
             if name == b"priority" {
                 priority = Some(Priority::parse(value));
             }
@@ -136,7 +168,7 @@ impl Block {
         let is_next = half.arrival == Arrival::Nothing;
         let mut head = if is_next { std::mem::take(&mut half.head) } else { Head::new() };
         let mut reader = ResponseReader::new(&mut head, capacity);
-        decoder.decode(&self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
+        decoder.decode(self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
         let malformed = reader.finish(self.ends_stream).is_err();
         if half.failed {
             return Ok(Event::Progress);
@@ -169,7 +201,7 @@ impl Block {
         let (mut trailers, mut malformed) = (Fields::new(), false);
         let mut capacity = state.terms.capacity();
         let longest = capacity.bytes;
-        let decoded = decoder.decode(&self.bytes, longest, |name, value| {
+        let decoded = decoder.decode(self.bytes, longest, |name, value| {
             malformed = malformed || read_trailers(&mut trailers, &mut capacity, name, value).is_err();
         });
         decoded.map_err(broken)?;

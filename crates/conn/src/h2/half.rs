@@ -127,7 +127,9 @@ impl Half {
         } = self;
         // Whoever takes the head writes it anew.
         *arrival = Arrival::Nothing;
-        later.clear();
+        if !later.is_empty() {
+            later.clear();
+        }
         incoming.clear();
         (*taken, *announced, *trailers) = (0, None, None);
         (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
@@ -201,6 +203,9 @@ impl Half {
     /// Takes the first head that is here.
     pub(super) fn take_head(&mut self, head: &mut Head) -> Arrival {
         std::mem::swap(&mut self.head, head);
+        if self.later.is_empty() {
+            return std::mem::replace(&mut self.arrival, Arrival::Nothing);
+        }
         let next = self.later.pop_front();
         let arrival = next.as_ref().map_or(Arrival::Nothing, |next| next.arrival);
         if let Some(next) = next {

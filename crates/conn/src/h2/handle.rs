@@ -12,6 +12,7 @@ use wire::http::Fields;
 
 use super::half::{Arrival, Half};
 use super::state::State;
+use crate::flow::Untouched;
 
 /// How a connection ends because of what one of its requests is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,12 +109,44 @@ impl Handle {
             written += head.len();
             head.clear();
         }
-        written += self.push_payload(state, cx, body)?;
+        if !body.is_empty() {
+            written += self.push_payload(state, cx, body)?;
+        }
         if written == 0 && !body.is_empty() {
             return Poll::Pending;
         }
         state.wake();
         Poll::Ready(Ok(written))
+    }
+
+    /// Hands over a message at once of which `source` has all payload: the frames of its head, that, and its end. Returns how many bytes of
+    /// payload there were; `None`, and nothing was done: something is still to come, or there is no room for all of it.
+    pub(super) fn pass_whole(&self, source: &Self, head: &mut Buffer, end: Untouched) -> Option<usize> {
+        let (mut from, mut to) = (source.state.try_borrow_mut().ok()?, self.state.try_borrow_mut().ok()?);
+        let (from, stream) = (from.half(source.stream())?, self.stream());
+        let payload = from.payload();
+        match end {
+            Untouched::Length(0) => {}
+            Untouched::Length(length) if payload.len() as u64 != length => return None,
+            _ if !from.ended || from.failed || from.trailers.is_some() => return None,
+            _ => {}
+        }
+        let payload = if end == Untouched::Length(0) { &[][..] } else { payload };
+        let length = payload.len();
+        if length > MAX_FRAME_SIZE || !to.has_room() || head.len() + length > to.room() || to.is_preceded(stream) {
+            return None;
+        }
+        let own = to.half(stream).filter(|own| !own.failed && !own.complete && own.window >= length as i64)?;
+        own.complete = true;
+        to.push_heads(stream, head.data());
+        head.clear();
+        if length > 0 {
+            to.push_payload(stream, payload);
+            from.take(length);
+        }
+        to.push_end(stream);
+        to.wake();
+        Some(length)
     }
 
     /// Writes payload alone.

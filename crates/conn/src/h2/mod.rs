@@ -11,6 +11,7 @@ mod block;
 mod connection;
 mod counts;
 mod half;
+mod halves;
 mod handle;
 #[cfg(any(test, feature = "machine"))]
 mod machine;

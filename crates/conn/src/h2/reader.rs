@@ -6,7 +6,7 @@ use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_S
 use wire::http::priority::Priority;
 
 use super::Role;
-use super::block::{self, Block};
+use super::block::{self, Block, Whole};
 use super::spare;
 use super::state::{Fault, State};
 
@@ -297,6 +297,13 @@ impl Reader {
         state: &mut State,
     ) -> Result<Event, Fault> {
         if std::mem::take(&mut self.unjudged) {
+            if frame.kind == Kind::Headers && frame.has(flag::END_HEADERS) && input.len() >= left {
+                self.frame = None;
+                let block = Whole::of(frame, &input.data()[..left])?;
+                let event = block.read(&mut self.decoder, self.limit, state);
+                input.consume(left);
+                return event;
+            }
             self.begin_piece(frame)?;
         }
         let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
@@ -322,7 +329,7 @@ impl Reader {
             };
         }
         let Some(block) = self.block.take() else { return Ok(Event::Progress) };
-        let event = block.read(&mut self.decoder, self.limit, state);
+        let event = block.whole().read(&mut self.decoder, self.limit, state);
         spare::keep_bytes(block.bytes);
         event
     }

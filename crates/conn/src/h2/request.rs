@@ -162,8 +162,13 @@ impl Request {
         Found::Final
     }
 
+    /// Its end of the stream.
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// So much of the payload was taken.
-    fn note_payload(&self, bytes: usize) {
+    pub(super) fn note_payload(&self, bytes: usize) {
         let left = self.left.get().map(|left| left.saturating_sub(bytes as u64));
         self.left.set(left);
         if left == Some(0) {
@@ -172,7 +177,7 @@ impl Request {
     }
 
     /// All of the answer is here, but for the end of its stream.
-    fn note_answered(&self) {
+    pub(super) fn note_answered(&self) {
         self.handle.rest.set(Some(0));
         if !self.answered.replace(true) {
             let answers = &self.requests.0.answers;

@@ -4,6 +4,7 @@
 use wire::http::priority::Priority;
 
 use super::half::Half;
+use super::halves::Halves;
 use super::state::State;
 
 impl State {
@@ -40,7 +41,12 @@ impl State {
 
     /// Wakes streams that wait for room, as many as may find some. Whether others go on waiting although there is room: the
     /// connection has to look again.
+    #[inline]
     pub(super) fn serve_queue(&mut self) -> bool {
+        !self.queue.is_empty() && self.serve_waiting()
+    }
+
+    fn serve_waiting(&mut self) -> bool {
         let mut turns = self.room() / wire::h2::MAX_FRAME_SIZE + usize::from(self.has_room() && self.window > 0);
         while turns > 0 {
             let Some(stream) = self.queue.pop(|stream| priority_in(&self.halves, stream)) else { return false };
@@ -56,7 +62,6 @@ impl State {
     }
 }
 
-fn priority_in(halves: &[(u32, Box<Half>)], stream: u32) -> Priority {
-    let at = halves.binary_search_by_key(&stream, |(number, _)| *number);
-    at.map_or_else(|_| Priority::default(), |at| halves[at].1.priority)
+fn priority_in(halves: &Halves, stream: u32) -> Priority {
+    halves.get(stream).map_or_else(Priority::default, |half| half.priority)
 }

@@ -9,6 +9,7 @@ use wire::http::Fields;
 
 use super::counts::{Allowance, Counts};
 use super::half::Half;
+use super::halves::{Halves, UNOPENED};
 use super::handle::Kill;
 use super::queue::Queue;
 use super::spare;
@@ -36,9 +37,6 @@ const RESET: usize = 64;
 /// Streams whose answer is out while their request still comes; beyond them the oldest one is reset.
 const MOST_DRAINED: usize = RESET;
 
-/// Requests that have no number on the wire yet have one from here on.
-const UNOPENED: u32 = 1 << 31;
-
 /// The size of a table of which no head makes use (RFC 7541, section 6.3).
 const EMPTY_TABLE: [u8; 1] = [0x20];
 
@@ -52,8 +50,8 @@ pub(super) enum Fault {
 pub(super) struct State {
     pub(super) role: Role,
     pub(super) terms: Terms,
-    /// Streams that are served, by their numbers, which only grow; behind them requests that have none yet.
-    pub(super) halves: Vec<(u32, Box<Half>)>,
+    /// Streams that are served.
+    pub(super) halves: Halves,
     /// Streams of them that nobody serves any more.
     drained: usize,
     /// The newest stream that was opened.
@@ -112,7 +110,7 @@ impl State {
             role,
             terms,
             shareable: terms.shared_window,
-            halves: Vec::new(),
+            halves: Halves::default(),
             drained: 0,
             newest: 0,
             begun: 0,
@@ -182,8 +180,7 @@ impl State {
     }
 
     pub(super) fn half(&mut self, stream: u32) -> Option<&mut Half> {
-        let at = self.halves.binary_search_by_key(&stream, |(number, _)| *number).ok()?;
-        Some(&mut self.halves[at].1)
+        self.halves.get_mut(stream)
     }
 
     /// A half for a stream that is about to begin.
@@ -202,7 +199,7 @@ impl State {
         let key = UNOPENED | self.begun;
         self.begun += 1;
         let half = self.fresh();
-        self.halves.push((key, half));
+        self.halves.push(key, half);
         Some(key)
     }
 
@@ -223,14 +220,13 @@ impl State {
         if key < UNOPENED {
             return key;
         }
-        let Ok(at) = self.halves.binary_search_by_key(&key, |(number, _)| *number) else { return key };
-        let (_, mut half) = self.halves.remove(at);
-        self.unqueue(key, &mut half);
         let stream = if self.newest == 0 { 1 } else { self.newest + 2 };
+        let Some(half) = self.halves.number(key, stream) else { return key };
+        if std::mem::take(&mut half.queued) {
+            self.queue.remove(key);
+        }
         self.newest = stream;
         self.counts.streams += 1;
-        let place = self.halves.partition_point(|(number, _)| *number < UNOPENED);
-        self.halves.insert(place, (stream, half));
         stream
     }
 
@@ -268,8 +264,8 @@ impl State {
     /// The server takes no more requests, and none of those above `last`.
     pub(super) fn go_away(&mut self, last: u32) {
         self.closing = true;
-        for (stream, half) in &mut self.halves {
-            if *stream > last {
+        for (stream, half) in self.halves.iter_mut() {
+            if stream > last {
                 half.refused |= !half.has_head;
                 half.fail();
             }
@@ -278,9 +274,8 @@ impl State {
 
     /// A stream begins, above all others.
     pub(super) fn begin(&mut self, stream: u32, half: Box<Half>) {
-        debug_assert!(self.halves.last().is_none_or(|(last, _)| *last < stream), "numbers grow");
         self.counts.streams += 1;
-        self.halves.push((stream, half));
+        self.halves.push(stream, half);
     }
 
     /// Nobody has the stream any more. It is reset unless both messages have ended, or ours has and the peer may send
@@ -307,8 +302,7 @@ impl State {
 
     /// Nothing more comes of the stream, nor goes out.
     pub(super) fn forget(&mut self, stream: u32) {
-        let Ok(at) = self.halves.binary_search_by_key(&stream, |(number, _)| *number) else { return };
-        let (_, mut half) = self.halves.remove(at);
+        let Some(mut half) = self.halves.remove(stream) else { return };
         self.unqueue(stream, &mut half);
         self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
@@ -322,7 +316,7 @@ impl State {
         if self.drained <= MOST_DRAINED {
             return;
         }
-        let oldest = self.halves.iter().find(|(_, half)| half.draining.is_some()).map(|(stream, _)| *stream);
+        let oldest = self.halves.iter().find(|(_, half)| half.draining.is_some()).map(|(stream, _)| stream);
         if let Some(oldest) = oldest {
             self.reset(oldest, ErrorCode::NoError);
             self.forget(oldest);
@@ -371,7 +365,7 @@ impl State {
 
     /// Every stream is told that the connection has ended.
     pub(super) fn fail(&mut self) {
-        for (_, half) in &mut self.halves {
+        for (_, half) in self.halves.iter_mut() {
             half.fail();
         }
     }
@@ -562,7 +556,7 @@ impl State {
     pub(super) fn set_stream_window(&mut self, window: u32) -> Result<(), Fault> {
         let more = i64::from(window) - self.stream_window;
         self.stream_window = i64::from(window);
-        for (_, half) in &mut self.halves {
+        for (_, half) in self.halves.iter_mut() {
             if !half.enlarge_window(more) {
                 return Err(Fault::Connection(ErrorCode::FlowControlError));
             }

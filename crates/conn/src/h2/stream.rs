@@ -14,8 +14,9 @@ use wire::http::{Fields, Head};
 
 use super::half::Arrival;
 use super::handle::{Handle, Kill};
+use super::request::Request;
 use super::state::{DRAINED, State};
-use crate::flow::{ByteSink, ByteSource, shrink};
+use crate::flow::{ByteSink, ByteSource, Untouched, shrink};
 use crate::h1::server::{fits, grow, make_room, replace_front};
 use crate::h1::{Received, UnreadBody};
 
@@ -125,6 +126,17 @@ impl Stream {
     /// All of the answer was written, perhaps with fields behind its body.
     pub fn complete(&self, trailers: Option<&Fields>) {
         self.handle.end(trailers);
+    }
+
+    /// Passes on an answer that `request` has got all of: its head as frames, and its payload. Returns how many bytes of that there were;
+    /// `None`: it has to flow.
+    pub(crate) fn pass_whole(&self, request: &Request, head: &mut Buffer, end: Untouched) -> Option<usize> {
+        let passed = self.handle.pass_whole(request.handle(), head, end)?;
+        request.note_payload(passed);
+        if end == Untouched::UntilEnd {
+            request.note_answered();
+        }
+        Some(passed)
     }
 
     /// Ready when the client has reset the stream or the connection has ended.

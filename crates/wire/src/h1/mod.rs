@@ -36,7 +36,7 @@ pub use response::{RequestContext, is_unsafe_response, parse_response};
 pub use spelling::Spelling;
 
 pub(crate) use settle::{content_length, write_decimal};
-pub(crate) use target::{is_authority, settle as settle_target};
+pub(crate) use target::{is_authority, is_normal_authority, settle as settle_target};
 
 /// Whether it is a token (RFC 9110, section 5.6.2).
 pub(crate) fn is_token(text: &[u8]) -> bool {
@@ -45,5 +45,5 @@ pub(crate) fn is_token(text: &[u8]) -> bool {
 
 /// Whether every byte may stand in a target.
 pub(crate) fn is_target(text: &[u8], accept_unsafe: bool) -> bool {
-    text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
+    crate::words::is_visible(text) || text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
 }

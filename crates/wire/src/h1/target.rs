@@ -157,6 +157,18 @@ fn is_unambiguous(authority: &[u8]) -> bool {
     is_authority(authority) && authority[behind..].iter().filter(|byte| **byte == b':').count() <= 1
 }
 
+/// Whether an authority of the right characters, which Host says as well, stays as it is in whatever target: one host, without
+/// brackets or a user, whose port is no default one.
+pub(crate) fn is_normal_authority(authority: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr2(b':', b'[', authority) else { return true };
+    let (_, port) = authority.split_at(colon);
+    match port {
+        [b':', b'8', b'0'] | [b':', b'4', b'4', b'3'] => false,
+        [b':', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
 /// A host and perhaps a port, by their characters; brackets only around a whole host.
 pub(crate) fn is_authority(text: &[u8]) -> bool {
     let rest = match text {

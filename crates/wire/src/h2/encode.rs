@@ -84,7 +84,7 @@ fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()
     if head.known_method() == Method::Connect {
         writer.named(1, target)?;
     } else {
-        let parts = AbsoluteTarget::of(target);
+        let parts = AbsoluteTarget::of_head(head);
         match parts.as_ref().map_or(&b"https"[..], |parts| parts.scheme) {
             b"http" => writer.indexed(6)?,
             b"https" => writer.indexed(7)?,
@@ -181,6 +181,14 @@ struct AbsoluteTarget<'t> {
 }
 
 impl<'t> AbsoluteTarget<'t> {
+    fn of_head(head: &'t Head) -> Option<Self> {
+        match head.target_parts() {
+            Some([scheme, authority, path]) => Some(Self { scheme, authority, path }),
+            None => Self::of(head.target()),
+        }
+    }
+
+    #[inline(never)]
     fn of(target: &'t [u8]) -> Option<Self> {
         if matches!(target, [b'/' | b'*', ..]) {
             return None;

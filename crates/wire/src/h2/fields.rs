@@ -3,6 +3,7 @@
 
 use crate::h1;
 use crate::http::{Fields, Name};
+use crate::words;
 
 /// A message that breaks the rules: its stream is reset with PROTOCOL_ERROR (RFC 9113, section 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +16,13 @@ pub(super) fn is_of_connection(name: Name) -> bool {
 
 /// A token in lower case (RFC 9113, section 8.2.1).
 pub(super) fn is_name(name: &[u8]) -> bool {
-    h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
+    let is_other = || h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
+    !name.is_empty() && (words::is_small(name) || is_other())
 }
 
 /// No control character but a tab.
 pub(super) fn is_value(value: &[u8]) -> bool {
-    !value.iter().any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f)
+    words::is_printable(value)
 }
 
 /// Blanks at the borders of a value mean nothing. What else ends a line anywhere is not forgiven there.

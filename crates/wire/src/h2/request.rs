@@ -142,8 +142,9 @@ impl<'h> RequestReader<'h> {
         if !is_name(name) || !is_value(value) {
             return false;
         }
-        match Name::from_token(name) {
-            known if is_of_connection(known) => return false,
+        let known = Name::from_token(name);
+        match known {
+            _ if is_of_connection(known) => return false,
             Name::Te if !value.eq_ignore_ascii_case(b"trailers") => return false,
             Name::Expect => self.head.expect_continue = value.eq_ignore_ascii_case(b"100-continue"),
             // A piece of nothing says nothing, and at the end would leave a space, which no value may end with (RFC 9113,
@@ -159,7 +160,7 @@ impl<'h> RequestReader<'h> {
             _ => {}
         }
         if self.capacity.take_field() {
-            self.head.append(name, value);
+            self.head.fields.append_checked(known, name, value);
         } else {
             self.too_many = true;
         }
@@ -241,15 +242,18 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
         if authority.is_empty() || !h1::is_authority(authority) {
             return Err(Malformed);
         }
-        set_host(head, authority);
+        head.fields.remove_known(Name::Host);
+        head.fields.prepend_checked(Name::Host, b"host", authority);
     }
     match authority {
         Some(authority) if !is_asterisk => {
-            let mut target = Text::default();
-            let whole = [scheme, b"://", authority, path].map(|part| target.push(part));
-            head.set_target(target.get(&(0..whole[3].end)));
+            // Nothing of it needs an escape: each part was judged.
+            head.set_target_parts(scheme, authority, path);
             // A target of another scheme stays absolute towards servers of HTTP/1.
             head.implied_authority = is_http(scheme);
+            if h1::is_normal_authority(authority) {
+                return Ok(());
+            }
         }
         _ => head.set_target(path),
     }

@@ -48,10 +48,10 @@ impl<'h> ResponseReader<'h> {
     }
 
     fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let is_fine =
-            self.capacity.take_field() && is_name(name) && is_value(value) && !is_of_connection(Name::from_token(name));
+        let known = Name::from_token(name);
+        let is_fine = self.capacity.take_field() && is_name(name) && is_value(value) && !is_of_connection(known);
         if is_fine {
-            self.head.append(name, value);
+            self.head.fields.append_checked(known, name, value);
         }
         is_fine
     }

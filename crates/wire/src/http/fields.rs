@@ -6,6 +6,7 @@
 
 use super::Name;
 use super::name::Names;
+use crate::words;
 
 /// The text never grows beyond this many bytes: what would pass it is not written and [`Fields::overflowed`] tells.
 const MOST_TEXT: usize = 16 << 20;
@@ -142,6 +143,38 @@ impl Fields {
             self.list.push(Field { start, value, end, name: field.name });
             self.names.add(field.name);
         }
+    }
+
+    /// Adds a field behind all others whose name is a token in lower case, `known` as that, and whose value has no control
+    /// character but tabs: nothing of it is looked at again.
+    pub(crate) fn append_checked(&mut self, known: Name, name: &[u8], value: &[u8]) {
+        if let Some(field) = self.write_checked(known, name, value) {
+            self.list.push(field);
+        }
+    }
+
+    /// The same before all others.
+    pub(crate) fn prepend_checked(&mut self, known: Name, name: &[u8], value: &[u8]) {
+        if let Some(field) = self.write_checked(known, name, value) {
+            self.list.insert(0, field);
+        }
+    }
+
+    fn write_checked(&mut self, known: Name, name: &[u8], value: &[u8]) -> Option<Field> {
+        let (start, at) = (self.used, self.used + name.len() + 2);
+        let end = at + value.len();
+        self.reserve(end + 2 - start);
+        let line = self.text.get_mut(start..end + 2).filter(|_| !self.overflowed)?;
+        let (name_room, rest) = line.split_at_mut_checked(name.len())?;
+        name_room.copy_from_slice(name);
+        let (colon, rest) = rest.split_first_chunk_mut::<2>()?;
+        *colon = *b": ";
+        let (value_room, line_end) = rest.split_at_mut_checked(value.len())?;
+        value_room.copy_from_slice(value);
+        line_end.copy_from_slice(b"\r\n");
+        self.used = end + 2;
+        self.names.add(known);
+        Some(Field { start: start as u32, value: at as u32, end: end as u32, name: known })
     }
 
     /// Adds a field behind all others whose value is put together of these parts.
@@ -362,10 +395,20 @@ impl Fields {
         let start = self.used;
         let room = self.text.get_mut(start..start + bytes.len())?;
         room.copy_from_slice(bytes);
-        if memchr::memchr3(b'\r', b'\n', 0, room).is_some() {
+        if words::has_line_end(room) {
             room.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
         }
         self.used += bytes.len();
+        Some((start as u32, self.used as u32))
+    }
+
+    /// Writes parts that are known to be harmless, and tells where they lie.
+    pub(crate) fn write_parts(&mut self, parts: &[&[u8]]) -> Option<(u32, u32)> {
+        let start = self.used;
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.reserve(length);
+        self.text.get(start..start + length)?;
+        parts.iter().for_each(|part| self.write_raw(part));
         Some((start as u32, self.used as u32))
     }
 

@@ -52,6 +52,8 @@ pub struct Head {
     pub upgrade: bool,
     /// Scheme and authority of the target were put there from what HTTP/2 says apart: HTTP/1 gets the path alone.
     pub(crate) implied_authority: bool,
+    /// Where authority and path of the target begin, as long as it is the one that was put together of them.
+    parts: Option<(u32, u32)>,
     /// Bytes of its body that take room from it ([`Head::share`]).
     shared: u32,
     /// The fields that came after its body (RFC 9110, section 6.5), once the whole message was received; `None` without any.
@@ -81,6 +83,7 @@ impl Head {
         self.expect_continue = false;
         self.upgrade = false;
         self.implied_authority = false;
+        self.parts = None;
         self.shared = 0;
         self.trailers = None;
     }
@@ -288,13 +291,32 @@ impl Head {
         } else {
             self.write(target)
         };
+        self.parts = None;
         self.line = Span::default();
+    }
+
+    /// Changes a request's target to these parts, none of which has a space or a control character.
+    pub(crate) fn set_target_parts(&mut self, scheme: &[u8], authority: &[u8], path: &[u8]) {
+        let written = self.fields.write_parts(&[scheme, b"://", authority, path]);
+        self.target = written.map_or(Span::default(), |(start, end)| Span { start, end });
+        let before = |part: &[u8]| self.target.end.saturating_sub(part.len() as u32);
+        let path_at = before(path);
+        self.parts = written.map(|_| (path_at.saturating_sub(authority.len() as u32), path_at));
+        self.line = Span::default();
+    }
+
+    /// Scheme, authority and path of a target that was put together of them.
+    pub(crate) fn target_parts(&self) -> Option<[&[u8]; 3]> {
+        let (authority, path) = self.parts?;
+        let Span { start, end } = self.target;
+        let text = |start, end| self.fields.slice(start, end);
+        Some([text(start, authority.saturating_sub(3)), text(authority, path), text(path, end)])
     }
 
     /// Changes a response's status and reason.
     pub fn set_status(&mut self, status: u16, reason: &[u8]) {
         self.status = status;
-        self.reason = self.write(reason);
+        self.reason = if reason.is_empty() { Span::default() } else { self.write(reason) };
         self.line = Span::default();
     }
 
@@ -307,15 +329,21 @@ impl Head {
         (self.upgrade, self.framing) = (true, Framing::None);
     }
 
-    /// The version that counts, and how the sender names its own.
+    /// The version that counts, and how the sender names its own, in characters that are harmless.
     pub(crate) fn set_version(&mut self, version: Version, text: &[u8]) {
         self.version = version;
-        self.version_text = self.write(text);
+        self.version_text =
+            self.fields.write_parts(&[text]).map_or(Span::default(), |(start, end)| Span { start, end });
     }
 
     /// A request's target as a server of HTTP/1 gets it.
     pub fn target_on_wire(&self) -> &[u8] {
         let target = self.target();
+        if let Some([_, _, path]) = self.target_parts()
+            && self.implied_authority
+        {
+            return path;
+        }
         match super::target::path(target) {
             Some(path) if self.implied_authority && path < target.len() => &target[path..],
             _ => target,

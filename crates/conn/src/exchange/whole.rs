@@ -1,0 +1,58 @@
+//! Messages that are whole when they begin to go on: they go over in one step, between streams without a buffer between. Must never
+//! pass on a part of one: what does not fit into the step flows.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+
+use crate::flow::{ByteSink, Flow, FlowError, FlowStep, Moved, Untouched};
+use crate::h2::{Request, Stream};
+use crate::upstream::Upstream;
+
+/// Passes on the answer to a stream's request that a server's stream has got all of. False: it has to flow.
+pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, moved: &mut Moved) -> bool {
+    let Some((head, end)) = flow.untouched() else { return false };
+    let length = head.len();
+    let Some(payload) = stream.pass_whole(request, head, end) else { return false };
+    flow.note_passed(length, payload, moved);
+    true
+}
+
+/// Hands an answer to a stream whose body is here behind its head. False: it has to flow, from where it is now.
+pub(super) fn send_answer(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    stream: &mut Stream,
+    moved: &mut Moved,
+) -> Result<bool, FlowError> {
+    let Some((head, body)) = flow.at_hand() else { return Ok(false) };
+    match stream.poll_write(cx, head, body, false) {
+        Poll::Pending => return Ok(false),
+        Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
+        Poll::Ready(Ok(written)) => moved.written += written,
+    }
+    Ok(flow.note_flushed())
+}
+
+/// Passes on a request that is a head alone. `None`: it has to flow, from where it is now.
+pub(super) fn send_request(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    upstream: &mut Upstream<'_>,
+    moved: &mut Moved,
+) -> Option<Result<FlowStep, FlowError>> {
+    let (Upstream::H1(_) | Upstream::H2(_)) = upstream else { return None };
+    let (head, Untouched::Length(0)) = flow.untouched()? else { return None };
+    let nothing = &mut Buffer::empty();
+    let written = match upstream {
+        Upstream::H1(transport) => transport.poll_write(cx, head, nothing, false),
+        Upstream::H2(request) => request.poll_write(cx, head, nothing, false),
+        _ => return None,
+    };
+    match written {
+        Poll::Pending => return Some(Ok(FlowStep::AwaitsSink)),
+        Poll::Ready(Err(error)) => return Some(Err(FlowError::Write(error))),
+        Poll::Ready(Ok(written)) => moved.written += written,
+    }
+    flow.note_flushed().then_some(Ok(FlowStep::Finished))
+}

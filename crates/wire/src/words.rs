@@ -1,0 +1,107 @@
+//! Text looked at eight bytes at a time: whether any byte of it is of a kind. Must never change text.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Whether a byte is below `limit` (at most 128): not zero.
+#[inline]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
+}
+
+/// Whether a byte is that one: not zero.
+#[inline]
+fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// The high bit of each byte that is a letter in lower case or a dash. Exact.
+#[inline]
+fn small_letters_and_dashes(word: u64) -> u64 {
+    let low = word & !HIGHS;
+    let from_a = low + ONES * u64::from(0x80 - b'a');
+    let past_z = low + ONES * u64::from(0x80 - b'z' - 1);
+    let differs = low ^ (ONES * u64::from(b'-'));
+    let dashes = !(differs + !HIGHS);
+    ((from_a & !past_z) | dashes) & !word & HIGHS
+}
+
+/// Whether `holds` is true of every word of eight bytes that the text is covered with. Words overlap, and those of a short text
+/// have bytes of it more than once, but never any other.
+#[inline]
+fn all(text: &[u8], holds: impl Fn(u64) -> bool) -> bool {
+    if let Some(last) = text.last_chunk::<8>() {
+        let (chunks, _) = text.as_chunks::<8>();
+        return chunks.iter().all(|chunk| holds(u64::from_le_bytes(*chunk))) && holds(u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        return holds(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32);
+    }
+    let [first, .., last] = *text else { return text.first().is_none_or(|byte| holds(ONES * u64::from(*byte))) };
+    let middle = text[text.len() / 2];
+    holds((ONES * u64::from(first)) & 0xffff | u64::from(middle) << 16 | (ONES * u64::from(last)) << 24)
+}
+
+/// Whether CR, LF or NUL is in a text.
+#[inline]
+pub(crate) fn has_line_end(text: &[u8]) -> bool {
+    !all(text, |word| equal(word, b'\r') | equal(word, b'\n') | equal(word, 0) == 0)
+}
+
+/// Whether a text has no control character but tabs.
+#[inline]
+pub(crate) fn is_printable(text: &[u8]) -> bool {
+    let may_stand = |byte: &u8| *byte >= b' ' && *byte != 0x7f || *byte == b'\t';
+    all(text, |word| below(word, b' ') | equal(word, 0x7f) == 0) || text.iter().all(may_stand)
+}
+
+/// Whether a text is letters in lower case and dashes.
+#[inline]
+pub(crate) fn is_small(text: &[u8]) -> bool {
+    all(text, |word| small_letters_and_dashes(word) == HIGHS)
+}
+
+/// Whether a text is visible ASCII but `#`.
+#[inline]
+pub(crate) fn is_visible(text: &[u8]) -> bool {
+    all(text, |word| below(word, b'!') | equal(word, b'#') | equal(word, 0x7f) | (word & HIGHS) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place_counts() {
+        for length in 0..28 {
+            for at in 0..length {
+                for byte in 0..=255_u8 {
+                    let mut text = vec![b'a'; length];
+                    text[at] = byte;
+                    let is_end = matches!(byte, b'\r' | b'\n' | 0);
+                    assert_eq!(has_line_end(&text), is_end, "{byte:#x} at {at} of {length}");
+                    let prints = byte == b'\t' || byte >= 0x20 && byte != 0x7f;
+                    assert_eq!(is_printable(&text), prints, "{byte:#x} at {at} of {length}");
+                    assert_eq!(is_small(&text), byte.is_ascii_lowercase() || byte == b'-', "{byte:#x} at {at}");
+                    assert_eq!(is_visible(&text), byte.is_ascii_graphic() && byte != b'#', "{byte:#x} at {at}");
+                }
+            }
+        }
+        assert!(!has_line_end(b"") && is_printable(b"") && is_small(b"") && is_visible(b""));
+    }
+
+    #[test]
+    fn two_bytes_of_one_word_do_not_hide_each_other() {
+        for first in 0..=255_u8 {
+            for second in 0..=255_u8 {
+                let text = [b'a', first, second, b'a', b'a', b'a', b'a', b'a'];
+                let of_both = |holds: fn(u8) -> bool| holds(first) && holds(second);
+                assert_eq!(has_line_end(&text), !of_both(|byte| !matches!(byte, b'\r' | b'\n' | 0)));
+                assert_eq!(is_small(&text), of_both(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+                assert_eq!(is_visible(&text), of_both(|byte| byte.is_ascii_graphic() && byte != b'#'));
+                let prints = |byte: u8| byte == b'\t' || byte >= 0x20 && byte != 0x7f;
+                assert_eq!(is_printable(&text), of_both(prints));
+            }
+        }
+    }
+}
