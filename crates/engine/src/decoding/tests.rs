@@ -158,7 +158,8 @@ fn windows_of_any_size_that_is_allowed_are_bounded_by_the_result() {
 #[test]
 fn names_of_codings() {
     let read = |values: &[&str]| codings(values.iter().map(|value| value.as_bytes()));
-    let rows: &[(&[&str], Result<&[ContentCoding], DecodeError>)] = &[
+    type Row<'a> = (&'a [&'a str], Result<&'a [ContentCoding], DecodeError>);
+    let rows: &[Row<'_>] = &[
         (&[], Ok(&[])),
         (&["identity"], Ok(&[])),
         (&["", " , "], Ok(&[])),
