@@ -97,7 +97,7 @@ fn configuration(folder: &Folder, (keyword, limits): (&str, &str), rules: &str) 
 fn what_scripts_register_serves_requests() {
     for keyword in ["lua-load", "lua-load-per-thread"] {
         let folder = Folder::new();
-        let limits = " tune.lua.burst-timeout 2s\n tune.lua.maxmem 24\n";
+        let limits = " tune.lua.burst-timeout 1s\n tune.lua.maxmem 24\n";
         let config = configuration(&folder, (keyword, limits), RULES);
         let _weir = Running::weir(&["-f", &config]);
         let mut stream = connect_unix(&folder.path("socket"));

@@ -148,7 +148,7 @@ fn begin(folder: &Folder) -> Running {
     let script = folder.write("s.lua", SCRIPT);
     let at = |name: &str| folder.path(name).display().to_string();
     let mut text = format!(
-        "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n tune.lua.burst-timeout 2s\n \
+        "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n tune.lua.burst-timeout 1s\n \
          log stdout format raw local0\n lua-load {script}\n{DEFAULTS}backend b\n server s unix@{server}\n\
          frontend server\n bind {server}\n http-request wait-for-body time 9s\n \
          http-request return status 200 content-type t/t lf-string \"%[method] %[url] %[req.hdr(x-line)] %[req.body]\" \
