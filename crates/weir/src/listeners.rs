@@ -360,8 +360,12 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
         BindAddress::Unix(path) => Address::Unix(path.clone()),
         BindAddress::Abstract(name) => Address::Abstract(name.clone()),
         BindAddress::Descriptor { fd, is_carrier, .. } => {
-            let inherit = if *is_carrier { ListeningSocket::inherit_carrier } else { ListeningSocket::inherit };
-            return Ok(vec![Arc::new(inherit(*fd, &options(bind, around))?)]);
+            let options = options(bind, around);
+            let socket = match is_carrier {
+                true => ListeningSocket::inherit_carrier(*fd, &options),
+                false => inherited.given(*fd, &options),
+            };
+            return Ok(vec![Arc::new(socket?)]);
         }
         BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };

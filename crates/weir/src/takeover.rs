@@ -7,7 +7,7 @@ use rt::net::{Address, BindOptions, ForeignListener, ListeningSocket, MOST_DESCR
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -43,9 +43,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Sockets of an older process that nothing has wanted yet.
+/// Sockets of an older process that nothing has wanted yet, and those that the process was started with.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<Item>);
+pub struct Inherited {
+    items: Vec<Item>,
+    /// Copies of the descriptors that an address has taken over, by their numbers: another line may listen on the same socket.
+    given: Vec<(RawFd, OwnedFd)>,
+}
 
 #[derive(Debug)]
 struct Item {
@@ -87,8 +91,8 @@ impl Inherited {
                 && item.listener.interface.as_deref() == interface
                 && item.namespace == namespace
         };
-        let at = self.0.iter().position(fits)?;
-        Some(self.0.swap_remove(at).listener)
+        let at = self.items.iter().position(fits)?;
+        Some(self.items.swap_remove(at).listener)
     }
 
     /// The same, ready to be listened on.
@@ -98,21 +102,40 @@ impl Inherited {
         Some(found.adopt(address, options))
     }
 
+    /// Listens on a descriptor that the process was started with (`fd@`). Lines that name the same one get a descriptor of their own
+    /// each, for one socket.
+    ///
+    /// # Errors
+    /// Of [`ListeningSocket::inherit`]; the system's, when descriptors are exhausted.
+    pub fn given(&mut self, number: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
+        if let Some((_, taken)) = self.given.iter().find(|(known, _)| *known == number) {
+            let again = ForeignListener::new(taken.try_clone()?).ok_or(io::ErrorKind::InvalidInput)?;
+            let address = again.address.clone();
+            return again.adopt(&address, options);
+        }
+        let socket = ListeningSocket::inherit(number, options)?;
+        if let Some(taken) = socket.as_descriptor() {
+            self.given.push((number, taken.try_clone_to_owned()?));
+        }
+        Ok(socket)
+    }
+
     /// Has another socket, if it is a listening one.
     pub fn add(&mut self, namespace: &str, fd: OwnedFd) {
-        self.0.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
+        self.items.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
     }
 
     /// With the sockets of another one.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
+        self.items.extend(other.items);
+        self.given.extend(other.given);
         self
     }
 
     /// Sockets that nothing has wanted.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 }
 
@@ -178,7 +201,7 @@ impl Reader {
                 let namespace = self.record()?;
                 let fd = self.descriptors.remove(0);
                 if let Some(listener) = ForeignListener::new(fd) {
-                    found.0.push(Item { namespace, listener });
+                    found.items.push(Item { namespace, listener });
                 }
             }
             let acknowledgement = i32::try_from(done).unwrap_or(i32::MAX);

@@ -244,23 +244,31 @@ impl Compiler<'_> {
         }
     }
 
-    /// A descriptor that the process was started with is one line's: two could not both close it.
+    /// A descriptor that the process was started with is one line's: two could not both close it. Lines that listen share one.
     pub(super) fn descriptors_have_one_line(&mut self, spec: &Spec) {
         let proxies = || spec.proxies.iter().filter(|proxy| !proxy.disabled);
         let of_proxies = proxies().filter(|proxy| proxy.kind != ProxyKind::Backend).flat_map(|proxy| &proxy.binds);
-        let of_relays = spec.sections.log_forwards.iter().flat_map(|relay| relay.binds.iter().chain(&relay.datagrams));
-        let listening = of_proxies.chain(of_relays).map(|bind| ("bind", &bind.address, bind.span));
+        let relays = || spec.sections.log_forwards.iter();
+        let listening = of_proxies.chain(relays().flat_map(|relay| &relay.binds));
+        let listening = listening.map(|bind| ("bind", true, &bind.address, bind.span));
+        let datagrams =
+            relays().flat_map(|relay| &relay.datagrams).map(|bind| ("bind", false, &bind.address, bind.span));
         let servers = proxies().flat_map(|proxy| &proxy.servers);
-        let asking = servers.map(|server| ("server", &server.address.value, server.span));
-        let mut first: HashMap<i32, Span> = HashMap::new();
-        for (keyword, address, span) in listening.chain(asking) {
-            let AddressSpec::Descriptor { fd, .. } = address else { continue };
-            if let Some(other) = first.get(fd).copied() {
-                let other = self.place(other);
-                let message = format!("'{keyword}' : file descriptor '{fd}' is that of the line at [{other}] already.");
-                self.alert(span, Form::Parsing, message);
-            } else if keyword == "bind" {
-                first.insert(*fd, span);
+        let asking = servers.map(|server| ("server", false, &server.address.value, server.span));
+        let mut first: HashMap<i32, (Span, bool)> = HashMap::new();
+        for (keyword, listens, address, span) in listening.chain(datagrams).chain(asking) {
+            let AddressSpec::Descriptor { fd, is_carrier, .. } = address else { continue };
+            let listens = listens && !is_carrier;
+            match first.get(fd).copied() {
+                Some((_, true)) if listens => {}
+                Some((other, _)) => {
+                    let other = self.place(other);
+                    let message =
+                        format!("'{keyword}' : file descriptor '{fd}' is that of the line at [{other}] already.");
+                    self.alert(span, Form::Parsing, message);
+                }
+                None if keyword == "bind" => drop(first.insert(*fd, (span, listens))),
+                None => {}
             }
         }
     }

@@ -141,6 +141,19 @@ fn a_descriptor_is_one_lines() {
             assert!(found.stderr.contains(&said), "{mode}: {said}\n{}", found.stderr);
         }
     }
+    // Several lines may listen on one socket, and each gets connections.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).expect("own");
+    let address = format!("fd@{}", listener.as_raw_fd());
+    let sections = format!("{}{}", origin(&address, "one"), origin(&address, "two"));
+    let running = start(Path::new(WEIR), &folder, "weir.cfg", &sections);
+    drop(listener);
+    for _ in 0..20 {
+        let (status, body) = exchange(&mut connect(port), &get("/"));
+        assert!(status == 200 && ["one", "two"].contains(&&*body), "{body}");
+    }
+    drop(running);
     // Several servers may pass connections over one.
     let servers = format!("backend b\n    server s sockpair@{number}\n    server t sockpair@{number}\n");
     let file = folder.write("weir.cfg", &format!("{DEFAULTS}{servers}"));
