@@ -1,5 +1,6 @@
 //! Taking the listening sockets of an older process over (`-x`): asks it for them, and keeps them until an address of the
-//! configuration wants one. Those that nothing wants are closed. Must never bind anything.
+//! configuration wants one. Those that nothing wants are closed. Shares the sockets that the process was started with (`fd@`) among the
+//! lines that name them. Must never bind anything.
 //!
 //! The messages are HAProxy's, so that either program can follow the other; docs/process-management.md describes them.
 

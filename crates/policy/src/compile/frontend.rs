@@ -244,8 +244,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// A descriptor that the process was started with is one line's: two could not both close it. Lines that listen share one.
-    pub(super) fn descriptors_have_one_line(&mut self, spec: &Spec) {
+    /// A descriptor that the process was started with is one line's, because two could not both close it. Lines that listen for
+    /// streams share one: each has a copy of it.
+    pub(super) fn descriptors_have_one_owner(&mut self, spec: &Spec) {
         let proxies = || spec.proxies.iter().filter(|proxy| !proxy.disabled);
         let of_proxies = proxies().filter(|proxy| proxy.kind != ProxyKind::Backend).flat_map(|proxy| &proxy.binds);
         let relays = || spec.sections.log_forwards.iter();

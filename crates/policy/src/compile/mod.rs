@@ -214,7 +214,7 @@ fn compile_seated(
     let servers = compiler.link(spec, &mut proxies);
     compiler.unused_checks(spec);
     compiler.tell_of_shared_addresses(spec);
-    compiler.descriptors_have_one_line(spec);
+    compiler.descriptors_have_one_owner(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));

@@ -108,12 +108,13 @@ pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
-/// Has a descriptor closed when the process executes another program.
+/// Whether a descriptor is closed when the process executes another program.
 pub(crate) fn is_closed_on_exec(fd: i32) -> io::Result<bool> {
-    // SAFETY: no pointers are passed.
+    // SAFETY: no pointers are passed, and a number that is no descriptor is an error.
     check(unsafe { libc::fcntl(fd, libc::F_GETFD) }).map(|flags| flags & libc::FD_CLOEXEC != 0)
 }
 
+/// Has a descriptor closed when the process executes another program.
 pub(crate) fn close_on_exec(fd: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
@@ -144,9 +145,9 @@ pub(crate) fn set_priority(nice: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
 }
 
-/// Of the calling thread, as setpriority(2) has it on Linux.
+/// Of the calling thread alone: nice(2) of the C library is setpriority(2) of who calls, which are threads on Linux.
 pub(crate) fn lower_priority(by: i32) {
-    // SAFETY: no pointers are passed. The result is a priority or -1, which is a priority as well.
+    // SAFETY: no pointers are passed. The least priority is the furthest that it goes, so that there is no error to be told.
     let _ = unsafe { libc::nice(by.max(0)) };
 }
 

@@ -118,7 +118,7 @@ fn haproxy_and_weir_pass_connections_to_each_other() {
 }
 
 #[test]
-fn a_descriptor_is_one_lines() {
+fn a_descriptor_has_one_owner_and_listeners_share_it() {
     let folder = Folder::new();
     let (_own, theirs) = pair();
     let number = theirs.as_raw_fd();
