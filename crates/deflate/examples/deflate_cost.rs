@@ -1,0 +1,74 @@
+//! What the encoder costs beside zlib-rs at its level 2: CPU time and size of files in pieces. Owns nothing of the product.
+//!
+//! `cargo run --release -p weir-deflate --example deflate_cost [--piece BYTES] FILE...`
+
+use std::time::Instant;
+
+use flate2::{Compress, Compression, FlushCompress};
+use weir_deflate::{Encoder, Flush, Format};
+
+fn ours(encoder: &mut Encoder, text: &[u8], piece: usize, output: &mut [u8]) -> usize {
+    encoder.reset();
+    let (mut made, mut left) = (0, text);
+    while !left.is_empty() {
+        let (now, later) = left.split_at(left.len().min(piece));
+        let flush = if later.is_empty() { Flush::End } else { Flush::Now };
+        made += encoder.encode(now, &mut output[made..], flush).made;
+        left = later;
+    }
+    made
+}
+
+fn theirs(encoder: &mut Compress, text: &[u8], piece: usize, output: &mut [u8]) -> usize {
+    encoder.reset();
+    let mut left = text;
+    while !left.is_empty() {
+        let (now, later) = left.split_at(left.len().min(piece));
+        let flush = if later.is_empty() { FlushCompress::Finish } else { FlushCompress::Sync };
+        let made = encoder.total_out() as usize;
+        encoder.compress(now, &mut output[made..], flush).expect("it encodes");
+        left = later;
+    }
+    encoder.total_out() as usize
+}
+
+/// Megabytes a second of the best of several rounds, and the size.
+fn measured(text: &[u8], mut encode: impl FnMut(&[u8]) -> usize) -> (f64, usize) {
+    let (mut best, mut size) = (f64::MAX, 0);
+    let times = (2_000_000 / text.len()).max(1);
+    for _ in 0..40 {
+        let start = Instant::now();
+        for _ in 0..times {
+            size = encode(text);
+        }
+        best = best.min(start.elapsed().as_secs_f64() / times as f64);
+    }
+    (text.len() as f64 / best / 1e6, size)
+}
+
+#[allow(clippy::print_stdout, reason = "a program that prints")]
+fn main() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut piece = 15_360;
+    if arguments.first().is_some_and(|first| first == "--piece") {
+        piece = arguments[1].parse().expect("a number");
+        arguments.drain(..2);
+    }
+    let mut encoder = Encoder::new(Format::Gzip, 15);
+    let mut other = Compress::new_gzip(Compression::new(2), 15);
+    for path in arguments {
+        let text = std::fs::read(&path).expect("a file");
+        let mut output = vec![0; text.len() + text.len() / 100 + 1000];
+        let (speed, size) = measured(&text, |text| ours(&mut encoder, text, piece, &mut output));
+        let mut back = vec![0; text.len()];
+        let mut decoder = flate2::Decompress::new_gzip(15);
+        decoder.decompress(&output[..size], &mut back, flate2::FlushDecompress::Finish).expect("it decodes");
+        assert_eq!(back, text);
+        let (other_speed, other_size) = measured(&text, |text| theirs(&mut other, text, piece, &mut output));
+        println!(
+            "{path}: {speed:.0} MB/s, {size} bytes; zlib-rs {other_speed:.0} MB/s, {other_size} bytes; {:.2} times as fast, {:.3} of the size",
+            speed / other_speed,
+            size as f64 / other_size as f64
+        );
+    }
+}

@@ -1,0 +1,292 @@
+//! How a block is written: stored, with the fixed codes or with codes of its own, whichever is the shortest (RFC 1951, section 3.2),
+//! the header that says so, and its sequences. Must never know where a block comes from.
+
+use crate::bits::{Bits, Staging};
+use crate::huffman::{codewords, lengths};
+use crate::matches::{Histogram, Sequence};
+use crate::symbols::{
+    DISTANCES, END, LITERALS, distance_extra, distance_slot, length_base, length_extra,
+};
+
+/// Bits of the longest codeword of a literal or a length: four of them fit between two writes.
+const LONGEST_LITERAL: usize = 14;
+const LONGEST_DISTANCE: usize = 15;
+const LONGEST_LENGTH_CODE: usize = 7;
+
+/// The order in which the lengths of the code of code lengths are written.
+const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+
+/// A codeword and what follows it: bits above, their number in the lowest five bits.
+#[derive(Clone, Copy, Default)]
+struct Code(u32);
+
+impl Code {
+    fn new(bits: u32, count: u32) -> Self {
+        Self(bits << 5 | count)
+    }
+
+    #[inline(always)]
+    fn put(self, bits: &mut Bits) {
+        bits.put(u64::from(self.0 >> 5), self.0 & 31);
+    }
+}
+
+/// A way to write a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Stored,
+    Fixed,
+    Dynamic,
+}
+
+/// The codes of a block.
+pub(crate) struct Codes {
+    literals: [Code; 256],
+    end: Code,
+    /// Of a match's length less 3, the extra bits included.
+    lengths: [Code; 256],
+    /// Of distance symbols, and how many extra bits follow.
+    distances: [(Code, u32); 32],
+}
+
+impl Codes {
+    pub(crate) fn new() -> Self {
+        let none = Code::default();
+        Self { literals: [none; 256], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
+    }
+
+    /// From the lengths of codewords.
+    fn set<const N: usize>(&mut self, literals: &[u8; N], distances: &[u8; DISTANCES]) {
+        let words = codewords(literals);
+        let code = |symbol: usize| Code::new(u32::from(words[symbol]), u32::from(literals[symbol]));
+        for (symbol, literal) in self.literals.iter_mut().enumerate() {
+            *literal = code(symbol);
+        }
+        self.end = code(END);
+        for (slot, (first, extra)) in (0..29).map(|slot| (slot, (length_base(slot), length_extra(slot)))) {
+            let (word, count) = (u32::from(words[END + 1 + slot]), u32::from(literals[END + 1 + slot]));
+            let space = self.lengths[first as usize..].iter_mut().take(1 << extra);
+            for (more, length) in (0..).zip(space) {
+                *length = Code::new(word | more << count, count + extra);
+            }
+        }
+        for (slot, (word, count)) in codewords(distances).into_iter().zip(distances).enumerate() {
+            self.distances[slot] = (Code::new(u32::from(word), u32::from(*count)), distance_extra(slot));
+        }
+    }
+}
+
+/// A symbol of the code of code lengths, and the bits behind it.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    symbol: u8,
+    extra: u8,
+}
+
+/// Extra bits of a symbol of the code of code lengths.
+fn step_extra(symbol: u8) -> u32 {
+    match symbol {
+        16 => 2,
+        17 => 3,
+        18 => 7,
+        _ => 0,
+    }
+}
+
+/// The header of a block with codes of its own.
+struct Header {
+    literals: usize,
+    distances: usize,
+    steps: [Step; LITERALS + DISTANCES],
+    count: usize,
+    lengths: [u8; 19],
+    ordered: usize,
+    bits: u64,
+}
+
+impl Header {
+    fn new(literal_lengths: &[u8; LITERALS], distance_lengths: &[u8; DISTANCES]) -> Self {
+        let used = |lengths: &[u8], least: usize| {
+            let last = lengths.iter().rposition(|length| *length > 0).map_or(0, |last| last + 1);
+            last.max(least)
+        };
+        let (literals, distances) = (used(literal_lengths, 257), used(distance_lengths, 1));
+        let mut all = [0; LITERALS + DISTANCES];
+        all[..literals].copy_from_slice(&literal_lengths[..literals]);
+        all[literals..literals + distances].copy_from_slice(&distance_lengths[..distances]);
+        let mut header = Self {
+            literals,
+            distances,
+            steps: [Step::default(); LITERALS + DISTANCES],
+            count: 0,
+            lengths: [0; 19],
+            ordered: 0,
+            bits: 0,
+        };
+        let frequencies = header.add_steps(&all[..literals + distances]);
+        header.lengths = lengths(&frequencies, LONGEST_LENGTH_CODE);
+        let lengths = &header.lengths;
+        header.ordered = ORDER.iter().rposition(|symbol| lengths[*symbol] > 0).map_or(4, |last| (last + 1).max(4));
+        let of = |symbol: usize| u64::from(lengths[symbol]) + u64::from(step_extra(symbol as u8));
+        let steps: u64 = (0..19).map(|symbol| u64::from(frequencies[symbol]) * of(symbol)).sum();
+        header.bits = 14 + 3 * header.ordered as u64 + steps;
+        header
+    }
+
+    /// Writes the lengths of codewords as symbols; how often each is used.
+    fn add_steps(&mut self, mut all: &[u8]) -> [u32; 19] {
+        let mut frequencies = [0; 19];
+        while let Some(first) = all.first().copied() {
+            let run = all.iter().take_while(|length| **length == first).count();
+            let (symbol, extra, covered) = match (first, run) {
+                (0, 11..) => (18, run.min(138) - 11, run.min(138)),
+                (0, 3..) => (17, run - 3, run),
+                // The first one stands for itself, the others repeat it.
+                (_, 4..) if first > 0 => {
+                    self.push(first, 0, &mut frequencies);
+                    (16, (run - 1).min(6) - 3, (run - 1).min(6) + 1)
+                }
+                _ => (first, 0, 1),
+            };
+            self.push(symbol, extra as u8, &mut frequencies);
+            all = &all[covered..];
+            // What follows may repeat the same length without naming it.
+            while symbol == 16 {
+                let run = all.iter().take_while(|length| **length == first).count().min(6);
+                if run < 3 {
+                    break;
+                }
+                self.push(16, run as u8 - 3, &mut frequencies);
+                all = &all[run..];
+            }
+        }
+        frequencies
+    }
+
+    fn push(&mut self, symbol: u8, extra: u8, frequencies: &mut [u32; 19]) {
+        self.steps[self.count] = Step { symbol, extra };
+        self.count += 1;
+        frequencies[usize::from(symbol)] += 1;
+    }
+
+    fn write(&self, bits: &mut Bits, to: &mut Staging) {
+        let [literals, distances, ordered] = [self.literals - 257, self.distances - 1, self.ordered - 4];
+        to.put(bits, (literals | distances << 5 | ordered << 10) as u64, 14);
+        for symbol in &ORDER[..self.ordered] {
+            to.put(bits, u64::from(self.lengths[*symbol]), 3);
+        }
+        let words = codewords(&self.lengths);
+        for step in &self.steps[..self.count] {
+            let (word, count) = (words[usize::from(step.symbol)], u32::from(self.lengths[usize::from(step.symbol)]));
+            let value = u64::from(word) | u64::from(step.extra) << count;
+            to.put(bits, value, count + step_extra(step.symbol));
+        }
+    }
+}
+
+const fn fixed_literals() -> [u8; 288] {
+    let mut lengths = [8; 288];
+    let mut symbol = 144;
+    while symbol < 280 {
+        lengths[symbol] = if symbol < 256 { 9 } else { 7 };
+        symbol += 1;
+    }
+    lengths
+}
+
+const FIXED_LITERALS: [u8; 288] = fixed_literals();
+const FIXED_DISTANCES: [u8; DISTANCES] = [5; DISTANCES];
+
+/// Bits that a code needs for its symbols.
+fn cost(frequencies: &[u32], lengths: &[u8]) -> u64 {
+    let bits = frequencies.iter().zip(lengths).map(|(frequency, length)| frequency * u32::from(*length));
+    u64::from(bits.sum::<u32>())
+}
+
+/// Chooses how a block of so many bytes is written, writes its header behind what there is, and leaves its codes.
+pub(crate) fn begin(
+    histogram: &Histogram,
+    bytes: usize,
+    last: bool,
+    codes: &mut Codes,
+    bits: &mut Bits,
+    to: &mut Staging,
+) -> Kind {
+    let stored = 32 + 8 * bytes as u64 + 7;
+    let mut extra = 0;
+    for slot in 0..29 {
+        extra += u64::from(histogram.literals[END + 1 + slot] * length_extra(slot));
+    }
+    for (slot, frequency) in histogram.distances.iter().enumerate() {
+        extra += u64::from(frequency * distance_extra(slot));
+    }
+    let fixed = extra + cost(&histogram.literals, &FIXED_LITERALS) + cost(&histogram.distances, &FIXED_DISTANCES);
+    let literals = lengths(&histogram.literals, LONGEST_LITERAL);
+    let distances = lengths(&histogram.distances, LONGEST_DISTANCE);
+    let header = Header::new(&literals, &distances);
+    let dynamic = extra + header.bits + cost(&histogram.literals, &literals) + cost(&histogram.distances, &distances);
+    let last = u64::from(last);
+    if stored <= fixed && stored <= dynamic {
+        Kind::Stored
+    } else if fixed <= dynamic {
+        to.put(bits, last | 1 << 1, 3);
+        codes.set(&FIXED_LITERALS, &FIXED_DISTANCES);
+        Kind::Fixed
+    } else {
+        to.put(bits, last | 2 << 1, 3);
+        header.write(bits, to);
+        codes.set(&literals, &distances);
+        Kind::Dynamic
+    }
+}
+
+/// Begins a stored block.
+pub(crate) fn begin_stored(bytes: usize, last: bool, bits: &mut Bits, to: &mut Staging) {
+    bits.put(u64::from(last), 3);
+    bits.align();
+    let length = bytes as u64 & 0xFFFF;
+    to.put(bits, length | (!length & 0xFFFF) << 16, 32);
+}
+
+/// Bytes that a sequence of so many literals needs at most, with space for a write behind it.
+#[inline(always)]
+pub(crate) const fn space(literals: usize) -> usize {
+    literals * 2 + 24
+}
+
+impl Codes {
+    /// Writes literals; the place behind them.
+    #[inline(always)]
+    pub(crate) fn write_literals(&self, mut literals: &[u8], bits: &mut Bits, output: &mut [u8], place: usize) -> usize {
+        let mut place = place;
+        while let Some((four, rest)) = literals.split_first_chunk::<4>() {
+            for literal in four {
+                self.literals[usize::from(*literal)].put(bits);
+            }
+            place = bits.write(output, place);
+            literals = rest;
+        }
+        for literal in literals {
+            self.literals[usize::from(*literal)].put(bits);
+        }
+        bits.write(output, place)
+    }
+
+    /// Writes a match; the place behind it.
+    #[inline(always)]
+    pub(crate) fn write_match(&self, sequence: Sequence, bits: &mut Bits, output: &mut [u8], place: usize) -> usize {
+        let distance = sequence.distance();
+        self.lengths[sequence.length()].put(bits);
+        let (code, extra) = self.distances[distance_slot(distance) & 31];
+        code.put(bits);
+        bits.put(distance as u64 & ((1 << extra) - 1), extra);
+        bits.write(output, place)
+    }
+
+    /// Adds the symbol that ends a block.
+    pub(crate) fn write_end(&self, bits: &mut Bits, to: &mut Staging) {
+        self.end.put(bits);
+        to.write(|output, place| bits.write(output, place));
+    }
+}
+

@@ -1,0 +1,278 @@
+//! The window and its repetitions: what was taken of a message, a hash table of places in it, and how a block of it is parsed into
+//! literals and matches. Owns all memory that depends on the input. Must never know how a block is written.
+
+use crate::symbols::{DISTANCES, END, LENGTH_SLOT, LITERALS, LONGEST, SHORTEST, distance_slot};
+
+/// Bytes that a match may reach back, of the largest window: one less than the format allows, so that place 0 is never one.
+const HISTORY: usize = 32 * 1024;
+/// Bytes of a block at most.
+pub(crate) const BLOCK: usize = 24 * 1024;
+/// Places that a `u16` numbers.
+const PLACES: usize = 64 * 1024;
+/// Bytes behind the last place, so that a comparison of a longest match reads no further.
+const MARGIN: usize = LONGEST + 14;
+const HASH_BITS: u32 = 13;
+/// The shortest match that is looked for.
+const LEAST: usize = 4;
+/// Literals of a sequence that has no match.
+const RUN: usize = 511;
+/// Sequences of a block at most: each covers a shortest match, or a run.
+const SEQUENCES: usize = BLOCK / LEAST + BLOCK / RUN + 1;
+
+/// Literals and a match behind them: 9 bits of the number of literals, 8 of the match's length less 3, 15 of its distance less 1. With
+/// [`RUN`] literals there is no match.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sequence(u32);
+
+impl Sequence {
+    #[inline(always)]
+    fn new(literals: usize, length: usize, distance: usize) -> Self {
+        Self((literals | (length << 9) | (distance << 17)) as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn literals(self) -> usize {
+        self.0 as usize & RUN
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_match(self) -> bool {
+        self.literals() != RUN
+    }
+
+    /// Of the match, less 3.
+    #[inline(always)]
+    pub(crate) fn length(self) -> usize {
+        (self.0 >> 9) as usize & 255
+    }
+
+    /// Of the match, less 1.
+    #[inline(always)]
+    pub(crate) fn distance(self) -> usize {
+        (self.0 >> 17) as usize
+    }
+}
+
+/// How often a block has each symbol.
+pub(crate) struct Histogram {
+    pub(crate) literals: [u32; LITERALS],
+    pub(crate) distances: [u32; DISTANCES],
+}
+
+type Bytes = [u8; PLACES + MARGIN];
+type Table = [[u16; 2]; 1 << HASH_BITS];
+
+/// Bytes that a window holds.
+pub(crate) const MEMORY: usize = size_of::<Bytes>() + size_of::<Table>() + size_of::<[Sequence; SEQUENCES]>();
+
+pub(crate) struct Window {
+    bytes: Box<Bytes>,
+    /// The last two places of each hash of four bytes. Those before `start` are of another message; 0 is none.
+    table: Box<Table>,
+    sequences: Box<[Sequence; SEQUENCES]>,
+    count: usize,
+    pub(crate) histogram: Histogram,
+    /// The largest distance less 1.
+    reach: usize,
+    /// Where the message begins.
+    start: usize,
+    /// Where the block begins, and where what was taken of it ends.
+    block: usize,
+    end: usize,
+    /// Places before this one are in the table.
+    hashed: usize,
+}
+
+#[inline(always)]
+fn four(bytes: &Bytes, place: usize) -> u32 {
+    let part: Option<&[u8; 4]> = bytes.get(place..).and_then(<[u8]>::first_chunk);
+    part.map_or(0, |part| u32::from_le_bytes(*part))
+}
+
+#[inline(always)]
+fn eight(bytes: &Bytes, place: usize) -> u64 {
+    let part: Option<&[u8; 8]> = bytes.get(place..).and_then(<[u8]>::first_chunk);
+    part.map_or(0, |part| u64::from_le_bytes(*part))
+}
+
+#[inline(always)]
+fn hash(four: u32) -> usize {
+    (four.wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS)) as usize
+}
+
+/// Bytes that are the same from two places on, the first four of which are, at most `most`.
+#[inline(always)]
+fn common(bytes: &Bytes, one: usize, other: usize, most: usize) -> usize {
+    let mut length = LEAST;
+    while length < most {
+        let difference = eight(bytes, one + length) ^ eight(bytes, other + length);
+        if difference != 0 {
+            return (length + difference.trailing_zeros() as usize / 8).min(most);
+        }
+        length += 8;
+    }
+    most
+}
+
+impl Window {
+    /// With distances of at most `1 << bits` bytes.
+    pub(crate) fn new(bits: u8) -> Self {
+        Self {
+            bytes: Box::new([0; PLACES + MARGIN]),
+            table: Box::new([[0; 2]; 1 << HASH_BITS]),
+            sequences: Box::new([Sequence::default(); SEQUENCES]),
+            count: 0,
+            histogram: Histogram { literals: [0; LITERALS], distances: [0; DISTANCES] },
+            reach: (1 << bits).min(HISTORY - 1),
+            start: 1,
+            block: 1,
+            end: 1,
+            hashed: 1,
+        }
+    }
+
+    /// Begins another message.
+    pub(crate) fn restart(&mut self) {
+        (self.start, self.block, self.hashed) = (self.end, self.end, self.end);
+    }
+
+    /// Bytes of the block that was begun.
+    pub(crate) fn block(&self) -> &[u8] {
+        &self.bytes[self.block..self.end]
+    }
+
+    /// What the block was parsed into; literals that follow are in no sequence.
+    pub(crate) fn sequences(&self) -> &[Sequence] {
+        &self.sequences[..self.count]
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.end - self.block == BLOCK
+    }
+
+    /// Takes bytes for the block, as many as it may have.
+    pub(crate) fn take(&mut self, input: &[u8]) -> usize {
+        if self.end == self.block && self.block > PLACES - BLOCK {
+            self.slide();
+        }
+        let length = input.len().min(self.block + BLOCK - self.end);
+        self.bytes[self.end..self.end + length].copy_from_slice(&input[..length]);
+        self.end += length;
+        length
+    }
+
+    /// Ends the block.
+    pub(crate) fn finish_block(&mut self) {
+        self.block = self.end;
+    }
+
+    /// Makes space for a block: forgets what no match may reach any more.
+    fn slide(&mut self) {
+        let by = if self.start == self.block { self.block - 1 } else { self.block - HISTORY };
+        self.bytes.copy_within(by..self.end, 0);
+        for places in &mut *self.table {
+            *places = places.map(|place| place.saturating_sub(by as u16));
+        }
+        self.start = self.start.saturating_sub(by).max(1);
+        self.hashed = self.hashed.saturating_sub(by).max(1);
+        self.block -= by;
+        self.end -= by;
+    }
+
+    /// Parses the block.
+    pub(crate) fn parse(&mut self) {
+        self.histogram.literals.fill(0);
+        self.histogram.distances.fill(0);
+        self.histogram.literals[END] = 1;
+        self.count = 0;
+        let (block, end) = (self.block, self.end);
+        self.hash_up_to(block.min(end.saturating_sub(LEAST - 1)));
+        let (mut place, mut first) = (block, block);
+        // Four bytes are there before this place.
+        let limit = end.saturating_sub(LEAST - 1);
+        while place < limit {
+            let here = four(&self.bytes, place);
+            let Some((length, from)) = self.find(place, here, end) else {
+                self.histogram.literals[here as usize & 255] += 1;
+                place += 1;
+                continue;
+            };
+            self.add(place - first, length, place - from);
+            self.hashed = place + 1;
+            place += length;
+            first = place;
+            self.hash_up_to(place.min(limit));
+        }
+        if place > self.hashed {
+            self.hashed = place.min(limit).max(self.hashed);
+        }
+        for byte in &self.bytes[place..end] {
+            self.histogram.literals[usize::from(*byte)] += 1;
+        }
+        self.add_runs(end - first);
+    }
+
+    /// The longest match at a place, of those that the table has, and where it is. The place becomes the last one there.
+    #[inline(always)]
+    fn find(&mut self, place: usize, here: u32, end: usize) -> Option<(usize, usize)> {
+        let bytes = &*self.bytes;
+        let low = self.start.max(place.saturating_sub(self.reach));
+        let bucket = &mut self.table[hash(here)];
+        let [last, other] = *bucket;
+        *bucket = [place as u16, last];
+        let [last, other] = [usize::from(last), usize::from(other)];
+        let most = LONGEST.min(end - place);
+        if last >= low && four(bytes, last) == here {
+            let length = common(bytes, last, place, most);
+            if other >= low
+                && length < most
+                && four(bytes, other + length - 3) == four(bytes, place + length - 3)
+                && four(bytes, other) == here
+            {
+                let longer = common(bytes, other, place, most);
+                if longer > length {
+                    return Some((longer, other));
+                }
+            }
+            return Some((length, last));
+        }
+        if other >= low && four(bytes, other) == here {
+            return Some((common(bytes, other, place, most), other));
+        }
+        None
+    }
+
+    /// Puts places into the table.
+    #[inline(always)]
+    fn hash_up_to(&mut self, place: usize) {
+        while self.hashed < place {
+            let bucket = &mut self.table[hash(four(&self.bytes, self.hashed))];
+            *bucket = [self.hashed as u16, bucket[0]];
+            self.hashed += 1;
+        }
+    }
+
+    /// Adds literals, which are counted, and a match behind them.
+    #[inline(always)]
+    fn add(&mut self, mut literals: usize, length: usize, distance: usize) {
+        if literals >= RUN {
+            literals = self.add_runs(literals);
+        }
+        let (length, distance) = (length - SHORTEST, distance - 1);
+        self.histogram.literals[END + 1 + usize::from(LENGTH_SLOT[length & 255])] += 1;
+        self.histogram.distances[distance_slot(distance)] += 1;
+        self.sequences[self.count] = Sequence::new(literals, length, distance);
+        self.count += 1;
+    }
+
+    /// Adds runs without a match; how many literals are left.
+    #[cold]
+    fn add_runs(&mut self, mut literals: usize) -> usize {
+        while literals >= RUN {
+            self.sequences[self.count] = Sequence::new(RUN, 0, 0);
+            self.count += 1;
+            literals -= RUN;
+        }
+        literals
+    }
+}
