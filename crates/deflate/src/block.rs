@@ -41,7 +41,8 @@ pub(crate) enum Kind {
 
 /// The codes of a block.
 pub(crate) struct Codes {
-    literals: [Code; 256],
+    /// Of literals; the upper half has none.
+    literals: [Code; 512],
     end: Code,
     /// Of a match's length less 3, the extra bits included.
     lengths: [Code; 256],
@@ -52,14 +53,14 @@ pub(crate) struct Codes {
 impl Codes {
     pub(crate) fn new() -> Self {
         let none = Code::default();
-        Self { literals: [none; 256], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
+        Self { literals: [none; 512], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
     }
 
     /// From the lengths of codewords.
     fn set<const N: usize>(&mut self, literals: &[u8; N], distances: &[u8; DISTANCES]) {
         let words = codewords(literals);
         let code = |symbol: usize| Code::new(u32::from(words[symbol]), u32::from(literals[symbol]));
-        for (symbol, literal) in self.literals.iter_mut().enumerate() {
+        for (symbol, literal) in self.literals.iter_mut().take(END).enumerate() {
             *literal = code(symbol);
         }
         self.end = code(END);
@@ -255,21 +256,35 @@ pub(crate) const fn space(literals: usize) -> usize {
 }
 
 impl Codes {
-    /// Writes literals; the place behind them.
+    /// Writes literals; the place behind them. How many of four there are is no branch: it could not be predicted.
     #[inline(always)]
-    pub(crate) fn write_literals(&self, mut literals: &[u8], bits: &mut Bits, output: &mut [u8], place: usize) -> usize {
-        let mut place = place;
-        while let Some((four, rest)) = literals.split_first_chunk::<4>() {
-            for literal in four {
-                self.literals[usize::from(*literal)].put(bits);
-            }
+    pub(crate) fn write_literals(
+        &self,
+        bytes: &[u8],
+        mut from: usize,
+        mut literals: usize,
+        bits: &mut Bits,
+        output: &mut [u8],
+        mut place: usize,
+    ) -> usize {
+        loop {
+            let four: [u8; 4] = bytes.get(from..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+            // Those behind the last one are no code at all.
+            let code = |number: usize| {
+                let beyond = usize::from(number >= literals) << 8;
+                let code = self.literals[beyond | usize::from(four[number])].0;
+                (u64::from(code >> 5), code & 31)
+            };
+            let [one, two, three, four] = [code(0), code(1), code(2), code(3)];
+            bits.put(one.0 | two.0 << one.1, one.1 + two.1);
+            bits.put(three.0 | four.0 << three.1, three.1 + four.1);
             place = bits.write(output, place);
-            literals = rest;
+            if literals <= 4 {
+                return place;
+            }
+            from += 4;
+            literals -= 4;
         }
-        for literal in literals {
-            self.literals[usize::from(*literal)].put(bits);
-        }
-        bits.write(output, place)
     }
 
     /// Writes a match; the place behind it.

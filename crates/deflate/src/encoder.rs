@@ -181,17 +181,17 @@ impl Encoder {
 
     /// Writes sequences to the output, and one that does not fit there to the staging buffer.
     fn write_sequences(&mut self, mut number: usize, mut byte: usize, output: &mut [u8], made: &mut usize) {
-        let (codes, bytes, mut bits, mut place) = (&*self.codes, self.window.block(), self.bits, *made);
+        let (codes, bytes, mut bits, mut place) = (&*self.codes, self.window.block_onward(), self.bits, *made);
         let sequences = self.window.sequences();
         let all = output.len();
         while let Some(sequence) = sequences.get(number) {
-            let literals = &bytes[byte..byte + sequence.literals()];
-            let fits = place + space(literals.len()) <= all;
+            let (literals, first) = (sequence.literals(), byte);
+            let fits = place + space(literals) <= all;
             let mut write = |output: &mut [u8], place: usize| {
-                let place = codes.write_literals(literals, &mut bits, output, place);
+                let place = codes.write_literals(bytes, first, literals, &mut bits, output, place);
                 if sequence.has_match() { codes.write_match(*sequence, &mut bits, output, place) } else { place }
             };
-            byte += literals.len() + if sequence.has_match() { sequence.length() + 3 } else { 0 };
+            byte += literals + if sequence.has_match() { sequence.length() + 3 } else { 0 };
             number += 1;
             if fits {
                 place = write(output, place);
@@ -202,7 +202,8 @@ impl Encoder {
             }
         }
         // Less than a run.
-        self.staging.write(|output, place| codes.write_literals(&bytes[byte..], &mut bits, output, place));
+        let literals = self.window.block().len() - byte;
+        self.staging.write(|output, place| codes.write_literals(bytes, byte, literals, &mut bits, output, place));
         codes.write_end(&mut bits, &mut self.staging);
         (self.bits, *made) = (bits, place);
         self.finish_block();

@@ -60,14 +60,15 @@ pub(crate) struct Histogram {
 }
 
 type Bytes = [u8; PLACES + MARGIN];
-type Table = [[u16; 2]; 1 << HASH_BITS];
+/// The last two places of each hash of four bytes.
+struct Table([[u16; 2]; 1 << HASH_BITS]);
 
 /// Bytes that a window holds.
 pub(crate) const MEMORY: usize = size_of::<Bytes>() + size_of::<Table>() + size_of::<[Sequence; SEQUENCES]>();
 
 pub(crate) struct Window {
     bytes: Box<Bytes>,
-    /// The last two places of each hash of four bytes. Those before `start` are of another message; 0 is none.
+    /// Places before `start` are of another message; 0 is none.
     table: Box<Table>,
     sequences: Box<[Sequence; SEQUENCES]>,
     count: usize,
@@ -84,34 +85,69 @@ pub(crate) struct Window {
 }
 
 #[inline(always)]
-fn four(bytes: &Bytes, place: usize) -> u32 {
-    let part: Option<&[u8; 4]> = bytes.get(place..).and_then(<[u8]>::first_chunk);
-    part.map_or(0, |part| u32::from_le_bytes(*part))
-}
-
-#[inline(always)]
 fn eight(bytes: &Bytes, place: usize) -> u64 {
     let part: Option<&[u8; 8]> = bytes.get(place..).and_then(<[u8]>::first_chunk);
     part.map_or(0, |part| u64::from_le_bytes(*part))
 }
 
 #[inline(always)]
-fn hash(four: u32) -> usize {
-    (four.wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS)) as usize
+fn hash(eight: u64) -> usize {
+    ((eight as u32).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS)) as usize
 }
 
-/// Bytes that are the same from two places on, the first four of which are, at most `most`.
-#[inline(always)]
-fn common(bytes: &Bytes, one: usize, other: usize, most: usize) -> usize {
-    let mut length = LEAST;
-    while length < most {
+/// Bytes that are the same from two places on, the first eight of which are, at most [`LONGEST`].
+fn extend(bytes: &Bytes, one: usize, other: usize) -> usize {
+    let mut length = 8;
+    while length < LONGEST {
         let difference = eight(bytes, one + length) ^ eight(bytes, other + length);
         if difference != 0 {
-            return (length + difference.trailing_zeros() as usize / 8).min(most);
+            return (length + difference.trailing_zeros() as usize / 8).min(LONGEST);
         }
         length += 8;
     }
-    most
+    LONGEST
+}
+
+impl Table {
+    /// Puts a place into the table.
+    #[inline(always)]
+    fn put(&mut self, bytes: &Bytes, place: usize) {
+        let bucket = &mut self.0[hash(eight(bytes, place & (PLACES - 1)))];
+        *bucket = [place as u16, bucket[0]];
+    }
+
+    /// The longest match at a place of those that the table has from `low` on, and where it is. The place becomes the last one. What a
+    /// match is chosen by has no branches: they could not be predicted.
+    #[inline(always)]
+    fn find(&mut self, bytes: &Bytes, place: usize, low: usize) -> Option<(usize, usize)> {
+        let here = eight(bytes, place & (PLACES - 1));
+        let bucket = &mut self.0[hash(here)];
+        let [last, other] = *bucket;
+        *bucket = [place as u16, last];
+        // Ones for the bits that are the same, before the first one that differs.
+        let same = |from: u16| {
+            let from = usize::from(from);
+            let difference = (eight(bytes, from) ^ here) | u64::from(from < low);
+            difference.wrapping_sub(1) & !difference
+        };
+        let (one, two) = (same(last), same(other));
+        let (same, from) = if two > one { (two, other) } else { (one, last) };
+        let from = usize::from(from);
+        if same < u64::from(u32::MAX) {
+            return None;
+        }
+        if same < u64::MAX {
+            return Some((same.trailing_ones() as usize / 8, from));
+        }
+        let length = extend(bytes, from, place);
+        if two == same && usize::from(other) != from {
+            let longer = extend(bytes, usize::from(other), place);
+            if longer > length {
+                return Some((longer, usize::from(other)));
+            }
+        }
+        Some((length, from))
+    }
 }
 
 impl Window {
@@ -119,7 +155,7 @@ impl Window {
     pub(crate) fn new(bits: u8) -> Self {
         Self {
             bytes: Box::new([0; PLACES + MARGIN]),
-            table: Box::new([[0; 2]; 1 << HASH_BITS]),
+            table: Box::new(Table([[0; 2]; 1 << HASH_BITS])),
             sequences: Box::new([Sequence::default(); SEQUENCES]),
             count: 0,
             histogram: Histogram { literals: [0; LITERALS], distances: [0; DISTANCES] },
@@ -139,6 +175,11 @@ impl Window {
     /// Bytes of the block that was begun.
     pub(crate) fn block(&self) -> &[u8] {
         &self.bytes[self.block..self.end]
+    }
+
+    /// The bytes of the block, and some behind it.
+    pub(crate) fn block_onward(&self) -> &[u8] {
+        &self.bytes[self.block..]
     }
 
     /// What the block was parsed into; literals that follow are in no sequence.
@@ -170,7 +211,7 @@ impl Window {
     fn slide(&mut self) {
         let by = if self.start == self.block { self.block - 1 } else { self.block - HISTORY };
         self.bytes.copy_within(by..self.end, 0);
-        for places in &mut *self.table {
+        for places in &mut self.table.0 {
             *places = places.map(|place| place.saturating_sub(by as u16));
         }
         self.start = self.start.saturating_sub(by).max(1);
@@ -186,70 +227,35 @@ impl Window {
         self.histogram.literals[END] = 1;
         self.count = 0;
         let (block, end) = (self.block, self.end);
-        self.hash_up_to(block.min(end.saturating_sub(LEAST - 1)));
-        let (mut place, mut first) = (block, block);
         // Four bytes are there before this place.
         let limit = end.saturating_sub(LEAST - 1);
+        while self.hashed < block.min(limit) {
+            self.table.put(&self.bytes, self.hashed);
+            self.hashed += 1;
+        }
+        let (mut place, mut first) = (block, block);
         while place < limit {
-            let here = four(&self.bytes, place);
-            let Some((length, from)) = self.find(place, here, end) else {
-                self.histogram.literals[here as usize & 255] += 1;
+            let low = self.start.max(place.saturating_sub(self.reach));
+            let Some((length, from)) = self.table.find(&self.bytes, place, low) else {
+                self.histogram.literals[usize::from(self.bytes[place & (PLACES - 1)])] += 1;
                 place += 1;
                 continue;
             };
+            let length = length.min(end - place);
             self.add(place - first, length, place - from);
-            self.hashed = place + 1;
-            place += length;
-            first = place;
-            self.hash_up_to(place.min(limit));
+            let after = place + length;
+            if after < limit {
+                self.table.put(&self.bytes, place + 1);
+                self.table.put(&self.bytes, after - 2);
+                self.table.put(&self.bytes, after - 1);
+            }
+            (place, first) = (after, after);
         }
-        if place > self.hashed {
-            self.hashed = place.min(limit).max(self.hashed);
-        }
+        self.hashed = self.hashed.max(place.min(limit));
         for byte in &self.bytes[place..end] {
             self.histogram.literals[usize::from(*byte)] += 1;
         }
         self.add_runs(end - first);
-    }
-
-    /// The longest match at a place, of those that the table has, and where it is. The place becomes the last one there.
-    #[inline(always)]
-    fn find(&mut self, place: usize, here: u32, end: usize) -> Option<(usize, usize)> {
-        let bytes = &*self.bytes;
-        let low = self.start.max(place.saturating_sub(self.reach));
-        let bucket = &mut self.table[hash(here)];
-        let [last, other] = *bucket;
-        *bucket = [place as u16, last];
-        let [last, other] = [usize::from(last), usize::from(other)];
-        let most = LONGEST.min(end - place);
-        if last >= low && four(bytes, last) == here {
-            let length = common(bytes, last, place, most);
-            if other >= low
-                && length < most
-                && four(bytes, other + length - 3) == four(bytes, place + length - 3)
-                && four(bytes, other) == here
-            {
-                let longer = common(bytes, other, place, most);
-                if longer > length {
-                    return Some((longer, other));
-                }
-            }
-            return Some((length, last));
-        }
-        if other >= low && four(bytes, other) == here {
-            return Some((common(bytes, other, place, most), other));
-        }
-        None
-    }
-
-    /// Puts places into the table.
-    #[inline(always)]
-    fn hash_up_to(&mut self, place: usize) {
-        while self.hashed < place {
-            let bucket = &mut self.table[hash(four(&self.bytes, self.hashed))];
-            *bucket = [self.hashed as u16, bucket[0]];
-            self.hashed += 1;
-        }
     }
 
     /// Adds literals, which are counted, and a match behind them.
