@@ -4,9 +4,7 @@
 use crate::bits::{Bits, Staging};
 use crate::huffman::{codewords, lengths};
 use crate::matches::{Histogram, Sequence};
-use crate::symbols::{
-    DISTANCES, END, LITERALS, distance_extra, distance_slot, length_base, length_extra,
-};
+use crate::symbols::{DISTANCES, END, LITERALS, distance_extra, distance_slot, length_base, length_extra};
 
 /// Bits of the longest codeword of a literal or a length: four of them fit between two writes.
 const LONGEST_LITERAL: usize = 14;
@@ -304,4 +302,3 @@ impl Codes {
         to.write(|output, place| bits.write(output, place));
     }
 }
-

@@ -12,6 +12,9 @@ mod huffman;
 mod matches;
 mod symbols;
 
+#[cfg(test)]
+mod tests;
+
 pub use encoder::Encoder;
 
 /// Bytes that an encoder holds, whatever its window: history and a block, the table of places, the sequences of a block, its codes.

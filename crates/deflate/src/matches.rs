@@ -227,6 +227,8 @@ impl Window {
         self.histogram.literals[END] = 1;
         self.count = 0;
         let (block, end) = (self.block, self.end);
+        // Comparisons read beyond the end. What they find there decides between two matches, so it must be no former message's.
+        self.bytes[end..end + MARGIN].fill(0);
         // Four bytes are there before this place.
         let limit = end.saturating_sub(LEAST - 1);
         while self.hashed < block.min(limit) {

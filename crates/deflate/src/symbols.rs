@@ -13,13 +13,11 @@ pub(crate) const LITERALS: usize = 286;
 pub(crate) const DISTANCES: usize = 30;
 
 /// Extra bits of the length symbols, from 257 on.
-const LENGTH_EXTRA: [u8; 29] =
-    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
+const LENGTH_EXTRA: [u8; 29] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
 
 /// The lengths that the symbols begin with, less 3.
-const LENGTH_BASE: [u8; 29] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 255,
-];
+const LENGTH_BASE: [u8; 29] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 255];
 
 /// The symbol of a length less 3, less 257.
 pub(crate) const LENGTH_SLOT: [u8; 256] = length_slots();

@@ -24,6 +24,7 @@ targets! {
     content_coding,
     converter,
     cookie,
+    deflate,
     dns_answer,
     expression,
     fcgi_answer,

@@ -6,6 +6,7 @@ use std::path::Path;
 /// What each crate may name among its dependencies. `testkit` may serve the tests of everything above `rt`.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("deflate", &[]),
     ("wire", &["base"]),
     ("config", &["base"]),
     ("rt", &["base"]),
@@ -15,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("live", &["base", "config", "wire", "balance", "expression"]),
     ("policy", &["base", "config", "wire", "balance", "tls", "expression", "live"]),
     ("conn", &["base", "wire", "rt", "tls"]),
-    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
+    ("engine", &["base", "deflate", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
     ("control", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn", "engine"]),
     ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
     ("tools", &["base", "wire", "rt", "tls", "conn"]),
@@ -43,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "fuzz",
         &[
             "base",
+            "deflate",
             "wire",
             "config",
             "balance",

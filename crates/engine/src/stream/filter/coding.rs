@@ -11,8 +11,11 @@ use policy::program::GlobalCompression;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
-/// Bytes of DEFLATE's state beside its window: the hash table and what waits to be written, at zlib's usual memory level.
+/// Bytes of the library's DEFLATE beside its window: the hash table and what waits to be written, at zlib's usual memory level.
 const DEFLATE_STATE: u64 = 128 * 1024;
+
+/// The level that has an encoder of its own, which is the default. It may fall to 0 while a body is on its way.
+const FAST_LEVEL: u32 = 1;
 
 /// The history of Brotli and Zstandard, as a power of two: 256 kB.
 const WINDOW: u32 = 18;
@@ -43,41 +46,98 @@ pub(super) enum Encoder {
 /// the kernel.
 const MOST_IDLE: usize = 16;
 
-/// The format and the window of an encoder: what it cannot change.
-type Shape = (CompressionAlgorithm, u8);
+/// The format and the window of an encoder, and whether it is the fast one: what it cannot change.
+type Shape = (CompressionAlgorithm, u8, bool);
+
+/// An encoder of DEFLATE: the fast one of the first level, or the library's of the others.
+enum DeflateState {
+    Fast(Box<deflate::Encoder>),
+    Levels(Compress),
+}
 
 thread_local! {
-    static IDLE: RefCell<Vec<(Shape, Compress)>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Vec<(Shape, DeflateState)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An encoder of DEFLATE, which is kept for another message when it is dropped.
 pub(super) struct Deflate {
     shape: Shape,
     /// Always there, until it is dropped.
-    state: Option<Compress>,
+    state: Option<DeflateState>,
 }
 
 impl Deflate {
-    fn new(algorithm: CompressionAlgorithm, window: u8, level: Level) -> Self {
-        let shape = (algorithm, window);
-        Self { shape, state: Self::idle(shape, level).or_else(|| Some(Self::fresh(shape, level))) }
+    fn new(algorithm: CompressionAlgorithm, window: u8, level: u32) -> Self {
+        let shape = (algorithm, window, level <= FAST_LEVEL);
+        Self { shape, state: Self::idle(shape, level).or_else(|| Some(DeflateState::new(shape, level))) }
     }
 
-    fn idle(shape: Shape, level: Level) -> Option<Compress> {
+    fn idle(shape: Shape, level: u32) -> Option<DeflateState> {
         IDLE.with_borrow_mut(|idle| {
             let place = idle.iter().position(|(other, _)| *other == shape)?;
             let mut state = idle.swap_remove(place).1;
-            state.reset();
-            state.set_level(level).ok()?;
-            Some(state)
+            match &mut state {
+                DeflateState::Fast(encoder) => encoder.reset(),
+                DeflateState::Levels(encoder) => encoder.reset(),
+            }
+            state.set_level(level).then_some(state)
         })
     }
+}
 
-    fn fresh((algorithm, window): Shape, level: Level) -> Compress {
-        match algorithm {
+impl DeflateState {
+    fn new((algorithm, window, fast): Shape, level: u32) -> Self {
+        if fast {
+            let format = match algorithm {
+                CompressionAlgorithm::Gzip => deflate::Format::Gzip,
+                CompressionAlgorithm::Deflate => deflate::Format::Zlib,
+                _ => deflate::Format::Raw,
+            };
+            return Self::Fast(Box::new(deflate::Encoder::new(format, window)));
+        }
+        let level = Level::new(level);
+        Self::Levels(match algorithm {
             CompressionAlgorithm::Gzip => Compress::new_gzip(level, window),
             CompressionAlgorithm::Deflate => Compress::new_with_window_bits(level, true, window),
             _ => Compress::new_with_window_bits(level, false, window),
+        })
+    }
+
+    /// Changes the level, where the encoder has it.
+    fn set_level(&mut self, level: u32) -> bool {
+        match self {
+            Self::Fast(encoder) => {
+                encoder.set_compresses(level > 0);
+                level <= FAST_LEVEL
+            }
+            // Its own level 1 makes pages a quarter larger than zlib's does, its level 2 makes them smaller.
+            Self::Levels(encoder) => encoder.set_level(Level::new(if level == 1 { 2 } else { level })).is_ok(),
+        }
+    }
+
+    fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Option<Progress> {
+        match self {
+            Self::Fast(encoder) => {
+                let flush = match flush {
+                    Flush::Later => deflate::Flush::Later,
+                    Flush::Now => deflate::Flush::Now,
+                    Flush::End => deflate::Flush::End,
+                };
+                let deflate::Progress { taken, made, finished } = encoder.encode(input, output, flush);
+                Some(Progress { taken, made, finished })
+            }
+            Self::Levels(encoder) => {
+                let flush = match flush {
+                    Flush::Later => FlushCompress::None,
+                    Flush::Now => FlushCompress::Sync,
+                    Flush::End => FlushCompress::Finish,
+                };
+                let before = (encoder.total_in(), encoder.total_out());
+                let status = encoder.compress(input, output, flush).ok()?;
+                let taken = usize::try_from(encoder.total_in() - before.0).ok()?;
+                let made = usize::try_from(encoder.total_out() - before.1).ok()?;
+                Some(Progress { taken, made, finished: status == Status::StreamEnd })
+            }
         }
     }
 }
@@ -108,25 +168,19 @@ pub(super) fn memory(algorithm: CompressionAlgorithm, limits: &GlobalCompression
     match algorithm {
         CompressionAlgorithm::Brotli | CompressionAlgorithm::Zstd if limits.level < 5 => SMALL_STATE,
         CompressionAlgorithm::Brotli | CompressionAlgorithm::Zstd => LARGE_STATE,
+        _ if limits.level <= FAST_LEVEL => deflate::MEMORY as u64,
         _ => (4 << limits.window) + DEFLATE_STATE,
     }
-}
-
-/// The library's level for one of zlib's. Its own level 1 makes pages a quarter larger than zlib's does, its level 2 makes them
-/// smaller, in less time than zlib takes.
-fn deflate_level(level: u32) -> Level {
-    Level::new(if level == 1 { 2 } else { level })
 }
 
 impl Encoder {
     /// For an algorithm. `None`: it changes nothing, or there is no memory.
     pub(super) fn new(algorithm: CompressionAlgorithm, limits: &GlobalCompression) -> Option<Self> {
         let GlobalCompression { level, window, .. } = *limits;
-        let start = deflate_level(level);
         Some(match algorithm {
             CompressionAlgorithm::Identity => return None,
             CompressionAlgorithm::Gzip | CompressionAlgorithm::RawDeflate | CompressionAlgorithm::Deflate => {
-                Self::Deflate(Deflate::new(algorithm, window, start))
+                Self::Deflate(Deflate::new(algorithm, window, level))
             }
             CompressionAlgorithm::Brotli => {
                 let mut state = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
@@ -148,9 +202,7 @@ impl Encoder {
     /// Changes the level, where that is possible between two pieces. Zero passes bytes on as they are.
     pub(super) fn set_level(&mut self, level: u32) -> bool {
         match self {
-            Self::Deflate(deflate) => {
-                deflate.state.as_mut().is_some_and(|state| state.set_level(deflate_level(level)).is_ok())
-            }
+            Self::Deflate(deflate) => deflate.state.as_mut().is_some_and(|state| state.set_level(level)),
             Self::Brotli(_) | Self::Zstd(_) => false,
         }
     }
@@ -158,19 +210,7 @@ impl Encoder {
     /// Encodes as much as there is room for. `None`: it could not.
     pub(super) fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Option<Progress> {
         match self {
-            Self::Deflate(deflate) => {
-                let deflate = deflate.state.as_mut()?;
-                let flush = match flush {
-                    Flush::Later => FlushCompress::None,
-                    Flush::Now => FlushCompress::Sync,
-                    Flush::End => FlushCompress::Finish,
-                };
-                let before = (deflate.total_in(), deflate.total_out());
-                let status = deflate.compress(input, output, flush).ok()?;
-                let taken = usize::try_from(deflate.total_in() - before.0).ok()?;
-                let made = usize::try_from(deflate.total_out() - before.1).ok()?;
-                Some(Progress { taken, made, finished: status == Status::StreamEnd })
-            }
+            Self::Deflate(deflate) => deflate.state.as_mut()?.encode(input, output, flush),
             Self::Brotli(state) => {
                 let operation = match flush {
                     Flush::Later => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
@@ -232,19 +272,22 @@ mod tests {
     fn an_encoder_that_is_used_again_is_as_a_fresh_one() {
         let text: Vec<u8> =
             (0..20_000_u32).flat_map(|number| format!("{} ", number * number % 977).into_bytes()).collect();
-        let limits = GlobalCompression { rate: None, usage: 100, memory: 0, level: 4, window: 15 };
-        for algorithm in [CompressionAlgorithm::Gzip, CompressionAlgorithm::RawDeflate, CompressionAlgorithm::Deflate] {
+        let with = |level| GlobalCompression { rate: None, usage: 100, memory: 0, level, window: 15 };
+        let algorithms = [CompressionAlgorithm::Gzip, CompressionAlgorithm::RawDeflate, CompressionAlgorithm::Deflate];
+        for (algorithm, level) in algorithms.into_iter().flat_map(|algorithm| [(algorithm, 1), (algorithm, 4)]) {
+            let limits = with(level);
             IDLE.with_borrow_mut(Vec::clear);
             let fresh = encoded(&mut Encoder::new(algorithm, &limits).unwrap(), &text, usize::MAX);
             assert_eq!(IDLE.with_borrow(Vec::len), 1);
             let mut used = Encoder::new(algorithm, &limits).unwrap();
             encoded(&mut used, &text[5000..], 20);
-            used.set_level(1);
+            used.set_level(level - 1);
             drop(used);
             let mut again = Encoder::new(algorithm, &limits).unwrap();
             assert_eq!(IDLE.with_borrow(Vec::len), 0);
-            assert_eq!(encoded(&mut again, &text, usize::MAX), fresh, "{algorithm:?}");
+            assert_eq!(encoded(&mut again, &text, usize::MAX), fresh, "{algorithm:?} {level}");
         }
+        let limits = with(1);
         let many: Vec<_> = (0..2 * MOST_IDLE).map(|_| Encoder::new(CompressionAlgorithm::Gzip, &limits)).collect();
         drop(many);
         assert_eq!(IDLE.with_borrow(Vec::len), MOST_IDLE);
