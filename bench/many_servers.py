@@ -1,25 +1,32 @@
 #!/usr/bin/env python3
 """What it costs to ask a proxy with very many servers how they are: times of `show stat`, of the exporter for Prometheus, of the
-statistics page and of the JSON API, and how long requests take that are served meanwhile.
+statistics page and of the JSON API, and how long requests take that are served meanwhile, beside what they take alone.
 
     bench/many_servers.py                  10,000 servers in 100 backends, Weir and HAProxy
     bench/many_servers.py --servers 1000 --only weir
     WEIR=target/debug/weir HAPROXY=/path/to/haproxy bench/many_servers.py
 
-Each kind of question is asked one after the other for some seconds while `weir load` sends requests at a fixed rate. Traffic stays
-on 127.0.0.1.
+Each kind of question is asked one after the other for some seconds while `weir load` sends requests at a fixed rate. The proxy has
+one thread and one processor; the load, the origin and the reader of the answers have another one. Where the kernel allows it, all of
+them have real-time priorities, so that other programs of the machine do not stand in their way: the load and the origin above the proxy,
+the reader below it. Rounds alternate between the proxies and between the questions; medians of the rounds are printed, so that a machine that
+stands still for some milliseconds (a hypervisor's) spoils one round, not a row. Traffic stays on 127.0.0.1.
 """
-import argparse, json, os, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
+import argparse, collections, contextlib, os, shutil, signal, statistics, subprocess, sys, tempfile, time
 from proxies import processor
 from restarts import PATIENCE, ROOT, connect, free_port, wait_for
 from reloads import ask, summary
 
 # Questions that are asked alone, for their processor time.
 ALONE = 10
+# Seconds of requests that are not counted, before each measurement.
+WARM = 0.5
+# Real-time priorities.
+READER, PROXY, CLIENT = 1, 2, 3
 
 HEAD = """global
-    nbthread 2
-    stats socket {folder}/api level admin
+    nbthread 1
+    stats socket {folder}/{name} level admin
 defaults
     mode http
     timeout client 20s
@@ -39,6 +46,19 @@ frontend stats
 """
 
 
+def place(processors, priority):
+    """Puts this process on one of the processors, the first or the last, with a priority where that is allowed."""
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {allowed[processors]})
+    if priority:
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+
+
+def start(arguments, processors, priority, **more):
+    return subprocess.Popen(arguments, preexec_fn=lambda: place(processors, priority), **more)
+
+
 def get(port, path):
     with connect(port) as stream:
         stream.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
@@ -50,62 +70,82 @@ def get(port, path):
     return told
 
 
-def cost(pid, question):
-    """Seconds of processor time of the proxy for one question, while nothing else is asked of it."""
-    before = processor(pid)
-    for _ in range(ALONE):
-        question()
-    return (processor(pid) - before) / ALONE
-
-
 def percentile(found, wanted):
     return next(value for place, value in found["last_byte"] if place >= wanted) / 1000
 
 
-def measure(name, program, weir, options, folder, origin):
-    port, stats = free_port(), free_port()
-    config = os.path.join(folder, f"{name}.cfg")
-    each = options.servers // options.backends
-    with open(config, "w") as file:
-        dashboard = "stats dashboard" if name == "weir" else ""
-        file.write(HEAD.format(folder=folder, port=port, stats=stats, origin=origin, dashboard=dashboard))
-        for backend in range(options.backends):
-            file.write(f"backend b{backend}\n")
-            file.writelines(f"    server s{server} 127.0.0.1:{origin}\n" for server in range(each))
-    log = open(os.path.join(folder, f"{name}.log"), "w")
-    began = time.monotonic()
-    running = subprocess.Popen([program, "-db", "-f", config], stdout=log, stderr=log)
-    try:
-        wait_for(port)
-        print(f"{name}: {options.servers} servers, serves after {time.monotonic() - began:.2f} s", flush=True)
-        questions = [
-            ("nothing", None),
-            ("show stat", lambda: ask(f"{folder}/api", "show stat")),
-            ("exporter", lambda: get(stats, "/metrics")),
-            ("page", lambda: get(stats, "/stats")),
-        ]
+class Proxy:
+    """A proxy that serves, and what was measured of it."""
+
+    def __init__(self, name, program, options, folder, origin):
+        self.name, self.port, stats = name, free_port(), free_port()
+        config = os.path.join(folder, f"{name}.cfg")
+        each = options.servers // options.backends
+        with open(config, "w") as file:
+            dashboard = "stats dashboard" if name == "weir" else ""
+            file.write(HEAD.format(folder=folder, name=name, port=self.port, stats=stats, origin=origin, dashboard=dashboard))
+            for backend in range(options.backends):
+                file.write(f"backend b{backend}\n")
+                file.writelines(f"    server s{server} 127.0.0.1:{origin}\n" for server in range(each))
+        with open(os.path.join(folder, f"{name}.log"), "w") as log:
+            self.process = start([program, "-db", "-f", config], 0, options.priorities and PROXY, stdout=log, stderr=log)
+        wait_for(self.port)
+        self.questions = {
+            "nothing": None,
+            "show stat": lambda: ask(f"{folder}/{name}", "show stat"),
+            "exporter": lambda: get(stats, "/metrics"),
+            "page": lambda: get(stats, "/stats"),
+        }
         if name == "weir":
-            questions.append(("/api/v1", lambda: get(stats, "/stats/api/v1/servers")))
-        for what, question in questions:
-            alone = f"{cost(running.pid, question) * 1000:5.0f} ms of processor" if question else " " * 21
-            load = [weir, "load", "-c", "8", "--constant", str(options.rate), "-d", str(options.time), "-q", "--json"]
-            load = subprocess.Popen([*load, f"http://127.0.0.1:{port}/"], stdout=subprocess.PIPE, text=True)
-            times, size, end = [], 0, time.monotonic() + options.time
-            while question and time.monotonic() < end:
-                asked = time.monotonic()
-                size = len(question())
-                times.append(time.monotonic() - asked)
-                time.sleep(0.05)
-            found = summary(load)
-            took = f"{statistics.median(times) * 1000:6.0f} ms, {max(times) * 1000:6.0f} ms at most, {size:9} bytes" if times else " " * 42
+            self.questions["/api/v1"] = lambda: get(stats, "/stats/api/v1/servers")
+        self.found = {what: collections.defaultdict(list) for what in self.questions}
+
+    def cost(self, question):
+        """Milliseconds of processor time for one question, while nothing else is asked."""
+        before = processor(self.process.pid)
+        for _ in range(ALONE):
+            question()
+        return (processor(self.process.pid) - before) / ALONE * 1000
+
+    def load(self, weir, options, seconds):
+        arguments = [weir, "load", "-c", "8", "-A", "--constant", str(options.rate), "-d", str(seconds), "-q", "--json"]
+        arguments.append(f"http://127.0.0.1:{self.port}/")
+        return start(arguments, -1, options.priorities and CLIENT, stdout=subprocess.PIPE, text=True)
+
+    def measure(self, weir, options, what):
+        found, question = self.found[what], self.questions[what]
+        if question:
+            found["cost"].append(self.cost(question))
+        summary(self.load(weir, options, WARM))
+        load = self.load(weir, options, options.time)
+        end = time.monotonic() + options.time
+        while question and time.monotonic() < end:
+            asked = time.monotonic()
+            found["size"].append(len(question()))
+            found["took"].append((time.monotonic() - asked) * 1000)
+            time.sleep(0.05)
+        told = summary(load)
+        for wanted in (50, 99, 99.9):
+            found[wanted].append(percentile(told, wanted))
+        found["answers"].append(told["answers"])
+
+    def print(self):
+        print(f"{self.name}: requests of each row: {sum(self.found['nothing']['answers'])}")
+        for what, found in self.found.items():
+            middle = {key: statistics.median(values) for key, values in found.items()}
+            text = " " * 63
+            if self.questions[what]:
+                text = f"{middle['cost']:5.0f} ms of processor, {middle['took']:5.0f} ms, {max(found['took']):5.0f} ms at most, {middle['size']:9.0f} bytes"
+            above = middle[99.9] - statistics.median(self.found["nothing"][99.9])
             print(
-                f"    {what:10} {alone}, {took}; requests: p50 {percentile(found, 50):6.2f} ms, p99 {percentile(found, 99):7.2f} ms, "
-                f"p99.9 {percentile(found, 99.9):7.2f} ms",
+                f"    {what:10} {text}; requests: p50 {middle[50]:6.2f} ms, p99 {middle[99]:6.2f} ms, p99.9 {middle[99.9]:6.2f} ms "
+                f"({above:+.2f}; rounds {', '.join(f'{value:.1f}' for value in sorted(found[99.9]))})",
                 flush=True,
             )
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(timeout=PATIENCE)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=PATIENCE)
 
 
 def main():
@@ -113,21 +153,37 @@ def main():
     parser.add_argument("--servers", type=int, default=10_000)
     parser.add_argument("--backends", type=int, default=100)
     parser.add_argument("-r", "--rate", type=float, default=1000, help="requests a second")
-    parser.add_argument("-t", "--time", type=float, default=10, help="seconds for each kind of question")
+    parser.add_argument("-t", "--time", type=float, default=4, help="seconds for each kind of question in each round")
+    parser.add_argument("-n", "--rounds", type=int, default=7)
     parser.add_argument("--only", choices=["weir", "haproxy"])
+    parser.add_argument("--ask", action="append", help="only this kind of question (several times: these)")
+    parser.add_argument("--no-priorities", dest="priorities", action="store_false")
     options = parser.parse_args()
     weir = os.environ.get("WEIR", os.path.join(ROOT, "target/release/weir"))
     programs = {"weir": weir, "haproxy": os.environ.get("HAPROXY", shutil.which("haproxy") or "")}
     origin = free_port()
-    server = subprocess.Popen([weir, "origin", "-L", f"127.0.0.1:{origin}", "--threads", "1"], stdout=subprocess.DEVNULL)
+    running = start([weir, "origin", "-L", f"127.0.0.1:{origin}", "--threads", "1"], -1, options.priorities and CLIENT, stdout=subprocess.DEVNULL)
+    proxies = []
     try:
         wait_for(origin)
         with tempfile.TemporaryDirectory() as folder:
             for name, program in programs.items():
                 if options.only in (None, name):
-                    measure(name, program, weir, options, folder, origin)
+                    proxies.append(Proxy(name, program, options, folder, origin))
+            place(-1, options.priorities and READER)
+            for _ in range(options.rounds):
+                for what in ["nothing", "show stat", "exporter", "page", "/api/v1"]:
+                    for proxy in proxies:
+                        if what in proxy.questions and (not options.ask or what in [*options.ask, "nothing"]):
+                            proxy.measure(weir, options, what)
+                proxies.reverse()
+            for proxy in proxies:
+                proxy.found = {what: found for what, found in proxy.found.items() if found["answers"]}
+                proxy.print()
     finally:
-        server.terminate()
+        for proxy in proxies:
+            proxy.end()
+        running.terminate()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 use base::buffer::Buffer;
 use conn::service::Failed;
 
+/// Bytes that are worth a write of their own.
+const WRITE: usize = 16 * 1024;
+
 /// Bytes that are written, of which the first ones are taken.
 #[derive(Debug, Default)]
 pub struct Unsent {
@@ -11,14 +14,23 @@ pub struct Unsent {
 }
 
 impl Unsent {
-    /// Adds bytes behind the others.
+    /// Adds bytes behind the others. What was taken goes first, so that the memory does not grow while some are left each time.
     pub fn push(&mut self, bytes: &[u8]) {
+        if self.taken >= WRITE {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Bytes that are not taken.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.taken
+    }
+
+    /// Whether as many bytes wait as `out` has room for, or enough for a write.
+    pub fn fills(&self, out: &Buffer) -> bool {
+        self.len() >= out.room().min(WRITE)
     }
 
     /// Whether all bytes are taken.
@@ -49,6 +61,19 @@ impl Unsent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_does_not_grow_with_what_was_taken() {
+        let (mut unsent, mut out) = (Unsent::default(), Buffer::with_capacity(WRITE));
+        for _ in 0..1_000 {
+            while !unsent.fills(&out) {
+                unsent.push(&[1; WRITE / 5]);
+            }
+            assert_eq!(unsent.take(&mut out), Ok(WRITE));
+            out.clear();
+        }
+        assert!(unsent.bytes.capacity() < 8 * WRITE, "{}", unsent.bytes.capacity());
+    }
 
     #[test]
     fn bytes_go_out_in_order_as_far_as_there_is_room() {

@@ -117,14 +117,15 @@ impl Service for PageService {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
-        let mut count = 0;
-        loop {
-            count += self.unsent.take(out)?;
-            if !self.unsent.is_empty() || !self.write() {
-                return Poll::Ready(Ok(count));
+    fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        while !self.unsent.fills(out) && self.write() {
+            // A row takes some ten microseconds: requests come between those of a page with many servers.
+            if rt::slice_is_over() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
+        Poll::Ready(self.unsent.take(out))
     }
 
     fn poll_take(&mut self, _: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {

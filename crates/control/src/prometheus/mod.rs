@@ -36,9 +36,6 @@ type Here = Vec<(u64, u64)>;
 /// Bytes of a piece, mostly.
 const USUAL: usize = 12 * 1024;
 
-/// Pieces without text that one call makes before others get their turn.
-const MOST_EMPTY: usize = 16;
-
 /// The service for one request.
 pub(crate) fn start(session: &Session) -> Box<dyn Service> {
     Box::new(Exporter {
@@ -96,23 +93,18 @@ impl Service for Exporter {
     }
 
     fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
-        let (mut count, mut empty) = (0, 0);
-        loop {
-            count += self.unsent.take(out)?;
-            if !self.unsent.is_empty() {
-                return Poll::Ready(Ok(count));
-            }
-            let Work::Writing(place) = self.work else { return Poll::Ready(Ok(count)) };
-            if empty == MOST_EMPTY {
-                if count > 0 {
-                    return Poll::Ready(Ok(count));
-                }
+        while let Work::Writing(place) = self.work
+            && !self.unsent.fills(out)
+        {
+            self.write(place);
+            // A piece takes most of a slice of time. Requests come between the pieces.
+            rt::measure();
+            if rt::has_used_slice() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            self.write(place);
-            empty += usize::from(self.unsent.is_empty());
         }
+        Poll::Ready(self.unsent.take(out))
     }
 }
 
