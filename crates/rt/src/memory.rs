@@ -14,6 +14,9 @@ use crate::sys;
 
 /// Bytes that a thread allocates or frees before it enters them in the account.
 const PORTION: usize = 64 * 1024;
+/// What a thread has pending before its first allocation: far more than a portion, so that the first one is entered. Then
+/// it is known that the rest has to be entered at the thread's end, which costs the others nothing.
+const UNKNOWN: isize = isize::MIN / 2;
 /// Bytes in reserve: of a budget the sixteenth part, within these bounds.
 const RESERVE: std::ops::RangeInclusive<usize> = 1 << 20..=8 << 20;
 /// Bytes that a thread takes for its stack and what the system keeps for it (the standard library's default is 2 MB).
@@ -26,7 +29,7 @@ pub struct Counting;
 
 thread_local! {
     /// What this thread has not entered yet.
-    static PENDING: Cell<isize> = const { Cell::new(0) };
+    static PENDING: Cell<isize> = const { Cell::new(UNKNOWN) };
 }
 
 static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -46,8 +49,18 @@ fn count(bytes: isize) {
 
 #[cold]
 fn enter(pending: isize) {
+    let is_first = pending < UNKNOWN / 2;
     PENDING.set(0);
-    PROCESS.enter(pending);
+    PROCESS.enter(if is_first { pending - UNKNOWN } else { pending });
+    if is_first {
+        sys::thread::at_end(enter_rest);
+    }
+}
+
+/// Enters what the calling thread has pending, at its end: a process that starts a thread for each of very many jobs (reloads)
+/// would count more and more bytes, or fewer and fewer, than it has.
+extern "C" fn enter_rest(_: *mut std::ffi::c_void) {
+    enter(PENDING.get());
 }
 
 /// Sizes of allocations are at most `isize::MAX` (see [`Layout`]).

@@ -42,6 +42,37 @@ pub(crate) fn processor_time(thread: i32) -> io::Result<Duration> {
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
+/// No key was made.
+const NO_KEY: u64 = u64::MAX;
+
+/// The key that [`at_end`] uses.
+static KEY_OF_END: AtomicU64 = AtomicU64::new(NO_KEY);
+
+/// Has `call` run at the end of the calling thread, after the destructors of its thread-local values (pthread_setspecific(3)): the
+/// same function for all threads. Allocates nothing through the program's allocator, which calls it. Where the system has no key
+/// left, nothing is called.
+pub(crate) fn at_end(call: extern "C" fn(*mut libc::c_void)) {
+    let mut key = KEY_OF_END.load(Ordering::Acquire);
+    if key == NO_KEY {
+        let mut made = 0;
+        // SAFETY: `made` is valid for the answer, and the function lives as long as the program.
+        if unsafe { libc::pthread_key_create(&mut made, Some(call)) } != 0 {
+            return;
+        }
+        key = u64::from(made);
+        let placed = KEY_OF_END.compare_exchange(NO_KEY, key, Ordering::AcqRel, Ordering::Acquire);
+        if let Err(first) = placed {
+            // SAFETY: another thread was first; nothing has used this key.
+            unsafe { libc::pthread_key_delete(made) };
+            key = first;
+        }
+    }
+    // Any value but null has the function called.
+    let value: *const AtomicU64 = &KEY_OF_END;
+    // SAFETY: the key exists for as long as the program, and the function does not use the value.
+    unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, value.cast()) };
+}
+
 /// Most return addresses of a sample.
 pub(crate) const MOST_FRAMES: usize = 48;
 
