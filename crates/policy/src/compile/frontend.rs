@@ -245,19 +245,23 @@ impl Compiler<'_> {
     }
 
     /// A descriptor that the process was started with is one line's, because two could not both close it. Lines that listen for
-    /// streams share one: each has a copy of it.
+    /// streams share one, sockets of the runtime API and of peers among them: each has a copy of it.
     pub(super) fn descriptors_have_one_owner(&mut self, spec: &Spec) {
         let proxies = || spec.proxies.iter().filter(|proxy| !proxy.disabled);
         let of_proxies = proxies().filter(|proxy| proxy.kind != ProxyKind::Backend).flat_map(|proxy| &proxy.binds);
         let relays = || spec.sections.log_forwards.iter();
-        let listening = of_proxies.chain(relays().flat_map(|relay| &relay.binds));
-        let listening = listening.map(|bind| ("bind", true, &bind.address, bind.span));
-        let datagrams =
-            relays().flat_map(|relay| &relay.datagrams).map(|bind| ("bind", false, &bind.address, bind.span));
+        let of_peers =
+            spec.sections.peers.iter().filter(|section| !section.disabled).filter_map(|peers| peers.bind.as_ref());
+        let runtime = spec.global.runtime.sockets.iter().map(|bind| ("stats socket", true, bind));
+        let binds = of_proxies.chain(relays().flat_map(|relay| &relay.binds)).chain(of_peers);
+        let binds = binds.map(|bind| ("bind", true, bind));
+        let datagrams = relays().flat_map(|relay| &relay.datagrams).map(|bind| ("bind", false, bind));
+        let all = runtime.chain(binds).chain(datagrams);
+        let all = all.map(|(keyword, listens, bind)| (keyword, listens, &bind.address, bind.span));
         let servers = proxies().flat_map(|proxy| &proxy.servers);
-        let asking = servers.map(|server| ("server", false, &server.address.value, server.span));
+        let servers = servers.map(|server| ("server", false, &server.address.value, server.span));
         let mut first: HashMap<i32, (Span, bool)> = HashMap::new();
-        for (keyword, listens, address, span) in listening.chain(datagrams).chain(asking) {
+        for (keyword, listens, address, span) in all.chain(servers) {
             let AddressSpec::Descriptor { fd, is_carrier, .. } = address else { continue };
             let listens = listens && !is_carrier;
             match first.get(fd).copied() {
@@ -268,7 +272,7 @@ impl Compiler<'_> {
                         format!("'{keyword}' : file descriptor '{fd}' is that of the line at [{other}] already.");
                     self.alert(span, Form::Parsing, message);
                 }
-                None if keyword == "bind" => drop(first.insert(*fd, (span, listens))),
+                None if keyword != "server" => drop(first.insert(*fd, (span, listens))),
                 None => {}
             }
         }

@@ -141,6 +141,20 @@ fn a_descriptor_has_one_owner_and_listeners_share_it() {
             assert!(found.stderr.contains(&said), "{mode}: {said}\n{}", found.stderr);
         }
     }
+    // Neither do sockets of the runtime API and of peers.
+    for (sections, line, first) in [
+        (format!("global\n    stats socket fd@{number}\n{DEFAULTS}{carrier}"), 9, 2),
+        (format!("peers p\n    bind fd@{number}\n    server s\n{DEFAULTS}{carrier}"), 2, 10),
+        (format!("global\n    stats socket fd@{number}\n{DEFAULTS}{relay}"), 9, 2),
+    ] {
+        let file = folder.write("weir.cfg", &sections);
+        let found = weir(["-c", "-L", "s", "-f", &file]);
+        assert_eq!(found.code(), Some(1), "{}", found.stderr);
+        let said = format!(
+            "parsing [{file}:{line}] : 'bind' : file descriptor '{number}' is that of the line at [{file}:{first}] already."
+        );
+        assert!(found.stderr.contains(&said), "{said}\n{}", found.stderr);
+    }
     // Several lines may listen on one socket, and each gets connections.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
