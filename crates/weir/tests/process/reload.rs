@@ -4,10 +4,13 @@ use crate::support::{
     DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, connect_unix, exchange, free_port, get, run, wait_until, weir,
 };
 use rustix::process::Signal;
+use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
+use std::thread;
 
 /// A service under a master that reloads in place; the test is its service manager.
 pub struct Service {
@@ -333,4 +336,45 @@ fn proxies_come_go_and_change_their_order_in_place() {
     assert_eq!(service.worker(), worker);
     let shown = service.ask("api", "show stat");
     assert!(shown.contains("\nwww,FRONTEND,") && !shown.contains("\nweb,"), "{shown}");
+}
+
+/// Names and nice values of a process's threads (proc(5), `stat`).
+fn nice_values(pid: u32) -> Vec<(String, i32)> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process").flatten();
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    let read = |stat: String| {
+        let (name, fields) = (stat.find('(')? + 1, stat.rfind(')')?);
+        let nice = stat[fields + 1..].split_ascii_whitespace().nth(16)?.parse().ok()?;
+        Some((stat[name..fields].to_owned(), nice))
+    };
+    stats.filter_map(read).collect()
+}
+
+#[test]
+fn a_configuration_is_read_behind_what_is_served() {
+    let service = Service::start(&named("one"));
+    let worker = service.worker();
+    let list = service.folder.path("list");
+    assert!(Command::new("mkfifo").arg(&list).status().expect("mkfifo").success());
+    let denying = format!("{}    http-request deny if {{ path -f {} }}\n", named("two"), list.display());
+    service.write("", &denying);
+    thread::scope(|scope| {
+        let reload = scope.spawn(|| service.reload());
+        // Only a reader lets it be opened for writing without waiting: the reload has come to the list, and waits for its content.
+        let open =
+            || OpenOptions::new().write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(&list);
+        wait_until("a reader of the list", || open().is_ok());
+        let threads = nice_values(worker);
+        let of = |name: &str| threads.iter().find(|(known, _)| known.starts_with(name)).map(|(_, nice)| *nice);
+        let serving = of("weir").unwrap_or_else(|| panic!("{threads:?}"));
+        assert_eq!(of("reload"), Some((serving + 10).min(19)), "{threads:?}");
+        service.is_answered_by(&mut connect(service.port), "one");
+        wait_until("the end of the reload", || {
+            let _ = open().and_then(|mut list| list.write_all(b"/denied\n"));
+            reload.is_finished()
+        });
+        let answer = reload.join().expect("no panic");
+        assert!(answer.contains(&format!("Reloaded in place ({worker})")), "{answer}");
+    });
+    service.is_answered_by(&mut connect(service.port), "two");
 }
