@@ -155,12 +155,14 @@ impl Run {
             let pauses = self.yields && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
             let burst = Burst { deadline, thread, cut: None };
-            let outer = machine.run(burst);
+            // The watchdog need not end the process for what is ended here.
+            let (outer, before) = (machine.run(burst), rt::ends_at(deadline.map(|(moment, _)| moment)));
             let result = match lent {
                 Some(lent) => LENT.set(lent, || self.thread.resume(arguments)),
                 None => self.thread.resume(arguments),
             };
             let cut = machine.run(outer).cut;
+            rt::ends_at(before);
             self.spent += rt::clock::moment().saturating_since(begun);
             match (result, cut) {
                 (_, Some(Cut::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),

@@ -5,10 +5,10 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use base::Key;
+use base::{Key, Moment};
 
 use crate::WorkerId;
 use crate::sys;
@@ -47,6 +47,8 @@ struct Pulse {
     progress: AtomicU32,
     /// How much of its last turn it has worked, in percent.
     usage: AtomicU32,
+    /// When what runs ends by itself, in nanoseconds of the monotonic clock; 0: that is not known.
+    ends_at: AtomicU64,
 }
 
 pub(crate) struct Descriptors {
@@ -76,7 +78,8 @@ impl Remote {
     fn new(worker: WorkerId, index: u16, instance: u32, descriptors: Option<Descriptors>) -> Remote {
         let messages = Mutex::new(Some(Vec::with_capacity(64)));
         let inbox = Inbox { messages, pending: AtomicBool::new(false), sleeping: AtomicBool::new(false) };
-        let pulse = Padded(Pulse { thread: AtomicI32::new(0), progress: AtomicU32::new(0), usage: AtomicU32::new(0) });
+        let (thread, progress) = (AtomicI32::new(0), AtomicU32::new(0));
+        let pulse = Padded(Pulse { thread, progress, usage: AtomicU32::new(0), ends_at: AtomicU64::new(0) });
         Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)), pulse }
     }
 
@@ -137,6 +140,19 @@ impl Remote {
 
     pub(crate) fn usage(&self) -> u32 {
         self.pulse.0.usage.load(Ordering::Relaxed)
+    }
+
+    /// What runs is known to end by itself at that time; `None`: it is not known when. Returns what was known before.
+    pub(crate) fn ends_at(&self, moment: Option<Moment>) -> Option<Moment> {
+        let ends_at = &self.pulse.0.ends_at;
+        let before = ends_at.load(Ordering::Relaxed);
+        ends_at.store(moment.map_or(0, Moment::as_nanos), Ordering::Relaxed);
+        (before > 0).then(|| Moment::from_nanos(before))
+    }
+
+    /// Whether what runs is known to end by itself, after `now`.
+    pub(crate) fn will_end(&self, now: Moment) -> bool {
+        self.pulse.0.ends_at.load(Ordering::Relaxed) > now.as_nanos()
     }
 
     pub(crate) fn progress(&self) -> u32 {

@@ -119,7 +119,7 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
         return judge.forget();
     }
     let Ok(used) = threads::processor_time(thread) else { return judge.forget() };
-    let seen = Seen { progress: remote.progress(), used };
+    let seen = Seen { progress: remote.progress(), used, will_end: remote.will_end(crate::clock::moment()) };
     let limits = StallLimits { period, warn_after: watchdog.warn_after, give_up_after: watchdog.give_up_after };
     let Some(verdict) = judge.judge(seen, limits, || threads::look_at(thread)) else { return };
     let Sample { tag, mut frames, count, .. } = verdict.sample;
@@ -146,6 +146,8 @@ struct Seen {
     progress: u32,
     /// The processor time of its thread.
     used: Duration,
+    /// What it does is known to end by itself ([`crate::ends_at`]).
+    will_end: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -173,6 +175,8 @@ struct Judge {
     task: Option<(u64, Duration, u32)>,
     /// Looks since that count was first seen.
     looks: u32,
+    /// The processor time when it was last seen with something that ends by itself: only what follows counts as more than slow.
+    ended_by_itself: Duration,
     /// What was reported last.
     reported: Option<Stage>,
 }
@@ -191,6 +195,9 @@ impl Judge {
             return None;
         };
         self.looks += 1;
+        if seen.will_end {
+            self.ended_by_itself = seen.used;
+        }
         let waits = seen.used.saturating_sub(start) < limits.period * self.looks / 8;
         // A thread that gets no processor stands still without a fault of its own. Ten times the patience it is given.
         if waits && limits.period * self.looks < limits.warn_after * 10 {
@@ -205,9 +212,10 @@ impl Judge {
         }
         self.task = Some((task, since, looks + 1));
         let busy = seen.used.saturating_sub(since);
+        let unbounded = seen.used.saturating_sub(since.max(self.ended_by_itself));
         let stage = match busy {
-            _ if busy >= limits.give_up_after * 2 => Stage::Stuck,
-            _ if busy >= limits.give_up_after => Stage::Overdue,
+            _ if unbounded >= limits.give_up_after * 2 => Stage::Stuck,
+            _ if unbounded >= limits.give_up_after => Stage::Overdue,
             _ if busy >= limits.warn_after || waits => Stage::Slow,
             _ => return None,
         };
@@ -227,13 +235,18 @@ mod tests {
 
     /// A story: at each look the progress, the milliseconds of processor time used, and the task that a sample would show.
     fn told(story: &[(u32, u32, u64)]) -> Vec<(usize, Stage)> {
+        told_until(story, 0)
+    }
+
+    /// The same, where all looks before that one find something that ends by itself.
+    fn told_until(story: &[(u32, u32, u64)], end: usize) -> Vec<(usize, Stage)> {
         let limits =
             StallLimits { period: 25 * MILLISECOND, warn_after: 100 * MILLISECOND, give_up_after: 1_000 * MILLISECOND };
         let mut judge = Judge::default();
         let mut told = Vec::new();
         for (index, (progress, used, task)) in story.iter().enumerate() {
             let sample = || Some(Sample { task: *task, tag: 0, frames: [0; threads::MOST_FRAMES], count: 0 });
-            let seen = Seen { progress: *progress, used: MILLISECOND * *used };
+            let seen = Seen { progress: *progress, used: MILLISECOND * *used, will_end: index < end };
             if let Some(verdict) = judge.judge(seen, limits, sample) {
                 told.push((index, verdict.stage));
             }
@@ -278,5 +291,15 @@ mod tests {
         let mut story = looks(10, |look| (7, look * 25, 1));
         story.extend(looks(10, |look| (8, 250 + look * 25, 2)));
         assert_eq!(told(&story).len(), 2);
+    }
+
+    #[test]
+    fn what_ends_by_itself_is_slow_and_nothing_else_until_then() {
+        // 25 ms of processor time between two looks; the first two tell nothing.
+        let story = looks(300, |look| (7, look * 25, 1));
+        assert_eq!(told(&story), [(5, Stage::Slow), (41, Stage::Overdue), (81, Stage::Stuck)]);
+        assert_eq!(told_until(&story, 300), [(5, Stage::Slow)]);
+        // Where it does not end, its time counts from then on.
+        assert_eq!(told_until(&story, 201), [(5, Stage::Slow), (240, Stage::Overdue), (280, Stage::Stuck)]);
     }
 }

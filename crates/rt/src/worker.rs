@@ -292,6 +292,13 @@ pub fn measure() -> Option<Duration> {
     })
 }
 
+/// The task that runs goes on with something that ends by itself at that time: until then the watchdog reports a task that does
+/// not return, and does no more. `None`: nothing is known of it. Returns what was said before, which is to be said again
+/// afterwards. Outside of workers nothing happens.
+pub fn ends_at(moment: Option<Moment>) -> Option<Moment> {
+    current::try_with(|worker| worker.remote.ends_at(moment)).flatten()
+}
+
 /// Whether the slice of the running task was used up when the clock was read last.
 #[inline]
 pub fn has_used_slice() -> bool {

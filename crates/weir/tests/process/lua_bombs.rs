@@ -114,6 +114,19 @@ fn what_never_ends_is_ended() {
     light(&folder, &mut weir, &names.map(|name| (name, timeouts)));
 }
 
+/// A limit above that of the watchdog: what runs until then is reported, and ended by its limit alone. Nothing else is.
+#[test]
+fn the_watchdog_lets_scripts_come_to_their_limits() {
+    let folder = Folder::new();
+    let limits = " tune.lua.burst-timeout 2500ms\n tune.lua.session-timeout 10s\n";
+    let mut weir = begin(&folder, limits, &["spin"]);
+    let mut stream = connect_unix(&folder.path("spin"));
+    let answer = exchange_on(&mut stream, "GET /fetch HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(answer.0, 200, "the connection outlives its script");
+    weir.wait_for_line(|line| line.contains("Lua sample-fetch 'spin': burst timeout."));
+    assert_eq!(exchange_on(&mut stream, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").0, 200);
+}
+
 #[test]
 fn what_eats_memory_or_calls_itself_is_ended() {
     let folder = Folder::new();
