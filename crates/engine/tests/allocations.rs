@@ -36,6 +36,7 @@ struct Engine {
     address: SocketAddr,
     handle: rt::Handle,
     thread: thread::JoinHandle<()>,
+    shared: Arc<Process>,
 }
 
 struct NoNames;
@@ -65,6 +66,7 @@ impl Engine {
         let (targets, _) = Targets::open(&generation, &live, "haproxy");
         let shared = Arc::new(Process::new(generation, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
+        let process = Arc::clone(&shared);
         let thread = thread::spawn(move || {
             let listening: Arc<[Listening]> =
                 Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None, closed: Arc::default() }]);
@@ -75,7 +77,19 @@ impl Engine {
             });
             rt::run(&rt::Config::default(), main).unwrap();
         });
-        Engine { address, handle: told.recv().unwrap(), thread }
+        Engine { address, handle: told.recv().unwrap(), thread, shared: process }
+    }
+
+    /// Goes over to another configuration, and returns once that before is forgotten.
+    fn reload(&self, text: &str) {
+        let next = Generation::following(Arc::new(program(text)), &self.shared.generation());
+        let (tell, told) = mpsc::channel();
+        let shared = Arc::clone(&self.shared);
+        self.handle.post(0, Box::new(move || tell.send(shared.adopt(next)).unwrap()));
+        assert_eq!(told.recv().unwrap(), Ok(()));
+        while self.shared.is_adopting() || self.shared.generations() > 1 {
+            thread::yield_now();
+        }
     }
 
     fn stop(self) {
@@ -276,6 +290,31 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
         assert_eq!(allocations_of_streams(&server), handles * COUNTED, "{COUNTED} times {what}");
     }
     bombs_take_little_memory();
+    reloads_keep_nothing();
+}
+
+/// A process that goes over to other configurations again and again holds no byte of those before.
+fn reloads_keep_nothing() {
+    const RELOADS: std::ops::RangeInclusive<usize> = 21..=220;
+    // Less than a pointer and its allocation for each.
+    const KEPT: isize = 16 * 200;
+    let text = |number: usize| {
+        format!(
+            "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 1s\nlisten l\n bind 127.0.0.1:80\n \
+             acl known path /a{number} /b{number}\n http-request set-header x-number {number} if known\n \
+             http-request set-var(txn.v{}) str({number})\n http-response set-header x %[var(txn.v{})]\n server s 127.0.0.1:81\n",
+            number % 3,
+            number % 3
+        )
+    };
+    let engine = Engine::start(&text(0));
+    (1..*RELOADS.start()).for_each(|number| engine.reload(&text(number)));
+    let region = Region::new(ALLOCATOR);
+    RELOADS.for_each(|number| engine.reload(&text(number)));
+    let change = region.change();
+    engine.stop();
+    let kept = change.bytes_allocated as isize - change.bytes_deallocated as isize;
+    assert!(kept.abs() < KEPT, "{kept} bytes after {} reloads", RELOADS.count());
 }
 
 /// A body that decodes to far more than it may costs its bound and what a decoder holds, however it was coded.
