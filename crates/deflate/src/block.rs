@@ -4,7 +4,7 @@
 use crate::bits::{Bits, Staging};
 use crate::huffman::{codewords, lengths};
 use crate::matches::{Histogram, Sequence};
-use crate::symbols::{DISTANCES, END, LITERALS, distance_extra, distance_slot, length_base, length_extra};
+use crate::symbols::{DISTANCES, END, LITERALS, SHORTEST, distance_extra, distance_slot, length_base, length_extra};
 
 /// Bits of the longest codeword of a literal or a length: four of them fit between two writes.
 const LONGEST_LITERAL: usize = 14;
@@ -39,8 +39,7 @@ pub(crate) enum Kind {
 
 /// The codes of a block.
 pub(crate) struct Codes {
-    /// Of literals; the upper half has none.
-    literals: [Code; 512],
+    literals: [Code; 256],
     end: Code,
     /// Of a match's length less 3, the extra bits included.
     lengths: [Code; 256],
@@ -51,14 +50,14 @@ pub(crate) struct Codes {
 impl Codes {
     pub(crate) fn new() -> Self {
         let none = Code::default();
-        Self { literals: [none; 512], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
+        Self { literals: [none; 256], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
     }
 
     /// From the lengths of codewords.
     fn set<const N: usize>(&mut self, literals: &[u8; N], distances: &[u8; DISTANCES]) {
         let words = codewords(literals);
         let code = |symbol: usize| Code::new(u32::from(words[symbol]), u32::from(literals[symbol]));
-        for (symbol, literal) in self.literals.iter_mut().take(END).enumerate() {
+        for (symbol, literal) in self.literals.iter_mut().enumerate() {
             *literal = code(symbol);
         }
         self.end = code(END);
@@ -249,50 +248,82 @@ pub(crate) fn begin_stored(bytes: usize, last: bool, bits: &mut Bits, to: &mut S
 
 /// Bytes that a sequence of so many literals needs at most, with space for a write behind it.
 #[inline(always)]
-pub(crate) const fn space(literals: usize) -> usize {
+const fn space(literals: usize) -> usize {
     literals * 2 + 24
 }
 
 impl Codes {
-    /// Writes literals; the place behind them. How many of four there are is no branch: it could not be predicted.
-    #[inline(always)]
-    pub(crate) fn write_literals(
+    /// Writes sequences as long as there is space for them, and how many those are. Their bytes begin at a place of `bytes`, which goes on
+    /// with them, as that of the output does.
+    pub(crate) fn write_sequences(
         &self,
+        sequences: &[Sequence],
         bytes: &[u8],
-        mut from: usize,
-        mut literals: usize,
+        byte: &mut usize,
         bits: &mut Bits,
         output: &mut [u8],
-        mut place: usize,
+        made: &mut usize,
     ) -> usize {
-        loop {
-            let four: [u8; 4] = bytes.get(from..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-            // Those behind the last one are no code at all.
-            let code = |number: usize| {
-                let beyond = usize::from(number >= literals) << 8;
-                let code = self.literals[beyond | usize::from(four[number])].0;
-                (u64::from(code >> 5), code & 31)
-            };
-            let [one, two, three, four] = [code(0), code(1), code(2), code(3)];
-            bits.put(one.0 | two.0 << one.1, one.1 + two.1);
-            bits.put(three.0 | four.0 << three.1, three.1 + four.1);
-            place = bits.write(output, place);
-            if literals <= 4 {
-                return place;
+        // In registers.
+        let (mut now, mut from, mut place) = (*bits, *byte, *made);
+        let all = output.len();
+        let mut written = sequences.len();
+        for (number, sequence) in sequences.iter().enumerate() {
+            if place + space(sequence.literals()) > all {
+                written = number;
+                break;
             }
-            from += 4;
-            literals -= 4;
+            place = self.write_sequence(*sequence, bytes, &mut from, &mut now, output, place);
         }
+        (*bits, *byte, *made) = (now, from, place);
+        written
     }
 
-    /// Writes a match; the place behind it.
+    /// Writes a sequence; the place behind it.
     #[inline(always)]
-    pub(crate) fn write_match(&self, sequence: Sequence, bits: &mut Bits, output: &mut [u8], place: usize) -> usize {
+    pub(crate) fn write_sequence(
+        &self,
+        sequence: Sequence,
+        bytes: &[u8],
+        byte: &mut usize,
+        bits: &mut Bits,
+        output: &mut [u8],
+        place: usize,
+    ) -> usize {
+        let literals = bytes.get(*byte..*byte + sequence.literals()).unwrap_or_default();
+        let place = self.write_literals(literals, bits, output, place);
+        *byte += literals.len();
+        if !sequence.has_match() {
+            return place;
+        }
         let distance = sequence.distance();
+        *byte += sequence.length() + SHORTEST;
         self.lengths[sequence.length()].put(bits);
         let (code, extra) = self.distances[distance_slot(distance) & 31];
         code.put(bits);
         bits.put(distance as u64 & ((1 << extra) - 1), extra);
+        bits.write(output, place)
+    }
+
+    /// Writes literals; the place behind them.
+    #[inline(always)]
+    pub(crate) fn write_literals(
+        &self,
+        mut literals: &[u8],
+        bits: &mut Bits,
+        output: &mut [u8],
+        mut place: usize,
+    ) -> usize {
+        while let Some((four, rest)) = literals.split_first_chunk::<4>() {
+            for literal in four {
+                self.literals[usize::from(*literal)].put(bits);
+            }
+            place = bits.write(output, place);
+            literals = rest;
+        }
+        for literal in literals {
+            self.literals[usize::from(*literal)].put(bits);
+        }
         bits.write(output, place)
     }
 

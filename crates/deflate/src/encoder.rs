@@ -2,7 +2,7 @@
 //! ends. Must never hold more than one block.
 
 use crate::bits::{Bits, Staging};
-use crate::block::{Codes, Kind, begin, begin_stored, space};
+use crate::block::{Codes, Kind, begin, begin_stored};
 use crate::checksum::{Adler, Checksum};
 use crate::matches::Window;
 use crate::{Flush, Format, Progress};
@@ -180,32 +180,20 @@ impl Encoder {
     }
 
     /// Writes sequences to the output, and one that does not fit there to the staging buffer.
-    fn write_sequences(&mut self, mut number: usize, mut byte: usize, output: &mut [u8], made: &mut usize) {
-        let (codes, bytes, mut bits, mut place) = (&*self.codes, self.window.block_onward(), self.bits, *made);
-        let sequences = self.window.sequences();
-        let all = output.len();
-        while let Some(sequence) = sequences.get(number) {
-            let (literals, first) = (sequence.literals(), byte);
-            let fits = place + space(literals) <= all;
-            let mut write = |output: &mut [u8], place: usize| {
-                let place = codes.write_literals(bytes, first, literals, &mut bits, output, place);
-                if sequence.has_match() { codes.write_match(*sequence, &mut bits, output, place) } else { place }
-            };
-            byte += literals + if sequence.has_match() { sequence.length() + 3 } else { 0 };
-            number += 1;
-            if fits {
-                place = write(output, place);
-            } else {
-                self.staging.write(write);
-                (self.bits, *made, self.phase) = (bits, place, Phase::Coded(number, byte));
-                return;
-            }
+    fn write_sequences(&mut self, number: usize, mut byte: usize, output: &mut [u8], made: &mut usize) {
+        let (codes, bytes, mut bits) = (&*self.codes, self.window.block_onward(), self.bits);
+        let rest = self.window.sequences().get(number..).unwrap_or_default();
+        let written = codes.write_sequences(rest, bytes, &mut byte, &mut bits, output, made);
+        if let Some(sequence) = rest.get(written) {
+            self.staging.write(|output, place| codes.write_sequence(*sequence, bytes, &mut byte, &mut bits, output, place));
+            (self.bits, self.phase) = (bits, Phase::Coded(number + written + 1, byte));
+            return;
         }
         // Less than a run.
-        let literals = self.window.block().len() - byte;
-        self.staging.write(|output, place| codes.write_literals(bytes, byte, literals, &mut bits, output, place));
+        let literals = &self.window.block()[byte..];
+        self.staging.write(|output, place| codes.write_literals(literals, &mut bits, output, place));
         codes.write_end(&mut bits, &mut self.staging);
-        (self.bits, *made) = (bits, place);
+        self.bits = bits;
         self.finish_block();
     }
 

@@ -11,9 +11,10 @@ pub(crate) const BLOCK: usize = 24 * 1024;
 const PLACES: usize = 64 * 1024;
 /// Bytes behind the last place, so that a comparison of a longest match reads no further.
 const MARGIN: usize = LONGEST + 14;
-const HASH_BITS: u32 = 13;
+const HASH_BITS: u32 = 12;
 /// The shortest match that is looked for.
 const LEAST: usize = 4;
+const WANT: u32 = 5;
 /// Literals of a sequence that has no match.
 const RUN: usize = 511;
 /// Sequences of a block at most: each covers a shortest match, or a run.
@@ -92,7 +93,7 @@ fn eight(bytes: &Bytes, place: usize) -> u64 {
 
 #[inline(always)]
 fn hash(eight: u64) -> usize {
-    ((eight as u32).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS)) as usize
+    ((eight << (64 - 8 * WANT)).wrapping_mul(0x9E37_79B1_85EB_CA87) >> (64 - HASH_BITS)) as usize
 }
 
 /// Bytes that are the same from two places on, the first eight of which are, at most [`LONGEST`].
@@ -133,7 +134,7 @@ impl Table {
         let (one, two) = (same(last), same(other));
         let (same, from) = if two > one { (two, other) } else { (one, last) };
         let from = usize::from(from);
-        if same < u64::from(u32::MAX) {
+        if same < u64::MAX >> (64 - 8 * WANT) {
             return None;
         }
         if same < u64::MAX {
@@ -244,6 +245,7 @@ impl Window {
                 continue;
             };
             let length = length.min(end - place);
+            debug_assert!(length >= 4);
             self.add(place - first, length, place - from);
             let after = place + length;
             if after < limit {
