@@ -149,11 +149,8 @@ impl Header {
             self.push(symbol, extra as u8, &mut frequencies);
             all = &all[covered..];
             // What follows may repeat the same length without naming it.
-            while symbol == 16 {
-                let run = all.iter().take_while(|length| **length == first).count().min(6);
-                if run < 3 {
-                    break;
-                }
+            let more = |all: &[u8]| all.iter().take_while(|length| symbol == 16 && **length == first).count().min(6);
+            while let run @ 3.. = more(all) {
                 self.push(16, run as u8 - 3, &mut frequencies);
                 all = &all[run..];
             }

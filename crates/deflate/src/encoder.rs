@@ -185,7 +185,8 @@ impl Encoder {
         let rest = self.window.sequences().get(number..).unwrap_or_default();
         let written = codes.write_sequences(rest, bytes, &mut byte, &mut bits, output, made);
         if let Some(sequence) = rest.get(written) {
-            self.staging.write(|output, place| codes.write_sequence(*sequence, bytes, &mut byte, &mut bits, output, place));
+            self.staging
+                .write(|output, place| codes.write_sequence(*sequence, bytes, &mut byte, &mut bits, output, place));
             (self.bits, self.phase) = (bits, Phase::Coded(number + written + 1, byte));
             return;
         }

@@ -12,13 +12,15 @@ const PLACES: usize = 64 * 1024;
 /// Bytes behind the last place, so that a comparison of a longest match reads no further.
 const MARGIN: usize = LONGEST + 14;
 const HASH_BITS: u32 = 12;
-/// The shortest match that is looked for.
-const LEAST: usize = 4;
-const WANT: u32 = 5;
+/// The shortest match that is looked for. One of four bytes takes as many bits as its bytes, in most texts, and more time.
+const LEAST: usize = 5;
+/// The same in the first bytes of a message, and how many those are: where there is little to refer to, short matches are worth more.
+const LEAST_AT_FIRST: usize = 4;
+const FIRST: usize = 2048;
 /// Literals of a sequence that has no match.
 const RUN: usize = 511;
 /// Sequences of a block at most: each covers a shortest match, or a run.
-const SEQUENCES: usize = BLOCK / LEAST + BLOCK / RUN + 1;
+const SEQUENCES: usize = BLOCK / LEAST + FIRST / LEAST_AT_FIRST + BLOCK / RUN + 2;
 
 /// Literals and a match behind them: 9 bits of the number of literals, 8 of the match's length less 3, 15 of its distance less 1. With
 /// [`RUN`] literals there is no match.
@@ -92,8 +94,8 @@ fn eight(bytes: &Bytes, place: usize) -> u64 {
 }
 
 #[inline(always)]
-fn hash(eight: u64) -> usize {
-    ((eight << (64 - 8 * WANT)).wrapping_mul(0x9E37_79B1_85EB_CA87) >> (64 - HASH_BITS)) as usize
+fn hash<const LEAST: usize>(eight: u64) -> usize {
+    ((eight << (64 - 8 * LEAST)).wrapping_mul(0x9E37_79B1_85EB_CA87) >> (64 - HASH_BITS)) as usize
 }
 
 /// Bytes that are the same from two places on, the first eight of which are, at most [`LONGEST`].
@@ -112,17 +114,17 @@ fn extend(bytes: &Bytes, one: usize, other: usize) -> usize {
 impl Table {
     /// Puts a place into the table.
     #[inline(always)]
-    fn put(&mut self, bytes: &Bytes, place: usize) {
-        let bucket = &mut self.0[hash(eight(bytes, place & (PLACES - 1)))];
+    fn put<const LEAST: usize>(&mut self, bytes: &Bytes, place: usize) {
+        let bucket = &mut self.0[hash::<LEAST>(eight(bytes, place & (PLACES - 1)))];
         *bucket = [place as u16, bucket[0]];
     }
 
     /// The longest match at a place of those that the table has from `low` on, and where it is. The place becomes the last one. What a
     /// match is chosen by has no branches: they could not be predicted.
     #[inline(always)]
-    fn find(&mut self, bytes: &Bytes, place: usize, low: usize) -> Option<(usize, usize)> {
+    fn find<const LEAST: usize>(&mut self, bytes: &Bytes, place: usize, low: usize) -> Option<(usize, usize)> {
         let here = eight(bytes, place & (PLACES - 1));
-        let bucket = &mut self.0[hash(here)];
+        let bucket = &mut self.0[hash::<LEAST>(here)];
         let [last, other] = *bucket;
         *bucket = [place as u16, last];
         // Ones for the bits that are the same, before the first one that differs.
@@ -134,7 +136,7 @@ impl Table {
         let (one, two) = (same(last), same(other));
         let (same, from) = if two > one { (two, other) } else { (one, last) };
         let from = usize::from(from);
-        if same < u64::MAX >> (64 - 8 * WANT) {
+        if same < u64::MAX >> (64 - 8 * LEAST) {
             return None;
         }
         if same < u64::MAX {
@@ -223,6 +225,18 @@ impl Window {
 
     /// Parses the block.
     pub(crate) fn parse(&mut self) {
+        if self.end - self.start <= FIRST {
+            return self.parse_with::<LEAST_AT_FIRST, true>();
+        }
+        if self.block - self.start <= FIRST {
+            // They were hashed in another way.
+            self.hashed = self.start;
+        }
+        self.parse_with::<LEAST, false>();
+    }
+
+    /// Parses the block into matches of at least so many bytes. With `DENSE`, all places in a match are put into the table, else some.
+    fn parse_with<const LEAST: usize, const DENSE: bool>(&mut self) {
         self.histogram.literals.fill(0);
         self.histogram.distances.fill(0);
         self.histogram.literals[END] = 1;
@@ -230,28 +244,38 @@ impl Window {
         let (block, end) = (self.block, self.end);
         // Comparisons read beyond the end. What they find there decides between two matches, so it must be no former message's.
         self.bytes[end..end + MARGIN].fill(0);
-        // Four bytes are there before this place.
+        // As many bytes are there before this place.
         let limit = end.saturating_sub(LEAST - 1);
         while self.hashed < block.min(limit) {
-            self.table.put(&self.bytes, self.hashed);
+            self.table.put::<LEAST>(&self.bytes, self.hashed);
             self.hashed += 1;
         }
         let (mut place, mut first) = (block, block);
         while place < limit {
-            let low = self.start.max(place.saturating_sub(self.reach));
-            let Some((length, from)) = self.table.find(&self.bytes, place, low) else {
+            let Some((length, from)) = self.find::<LEAST>(place) else {
                 self.histogram.literals[usize::from(self.bytes[place & (PLACES - 1)])] += 1;
                 place += 1;
                 continue;
             };
-            let length = length.min(end - place);
-            debug_assert!(length >= 4);
+            let (mut length, mut from, mut hashed) = (length.min(end - place), from, place);
+            while DENSE && hashed + 1 < limit {
+                // A longer one at the next place is better.
+                hashed += 1;
+                let next = self.find::<LEAST>(hashed).map(|(longer, other)| (longer.min(end - hashed), other));
+                let Some((longer, other)) = next.filter(|(longer, _)| *longer > length) else { break };
+                self.histogram.literals[usize::from(self.bytes[place])] += 1;
+                (length, from, place) = (longer, other, hashed);
+            }
             self.add(place - first, length, place - from);
             let after = place + length;
-            if after < limit {
-                self.table.put(&self.bytes, place + 1);
-                self.table.put(&self.bytes, after - 2);
-                self.table.put(&self.bytes, after - 1);
+            if DENSE {
+                for inside in hashed + 1..after.min(limit) {
+                    self.table.put::<LEAST>(&self.bytes, inside);
+                }
+            } else if after < limit {
+                self.table.put::<LEAST>(&self.bytes, place + 1);
+                self.table.put::<LEAST>(&self.bytes, after - 2);
+                self.table.put::<LEAST>(&self.bytes, after - 1);
             }
             (place, first) = (after, after);
         }
@@ -260,6 +284,13 @@ impl Window {
             self.histogram.literals[usize::from(*byte)] += 1;
         }
         self.add_runs(end - first);
+    }
+
+    /// See [`Table::find`], of those that a match may reach.
+    #[inline(always)]
+    fn find<const LEAST: usize>(&mut self, place: usize) -> Option<(usize, usize)> {
+        let low = self.start.max(place.saturating_sub(self.reach));
+        self.table.find::<LEAST>(&self.bytes, place, low)
     }
 
     /// Adds literals, which are counted, and a match behind them.
@@ -284,5 +315,65 @@ impl Window {
             literals -= RUN;
         }
         literals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of so many values that look random.
+    fn noise(length: usize, values: u64) -> Vec<u8> {
+        let mut seed = 1_u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((seed >> 33) % values) as u8
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    /// The sequences of a window say what its bytes are, and how far its matches reach back at most.
+    fn farthest(window: &Window, text: &[u8], before: usize) -> usize {
+        let (mut place, mut farthest) = (before, 0);
+        for sequence in window.sequences() {
+            place += sequence.literals();
+            if sequence.has_match() {
+                let (length, distance) = (sequence.length() + SHORTEST, sequence.distance() + 1);
+                assert!(distance <= place, "before the message");
+                assert!((place..place + length).all(|place| text[place] == text[place - distance]));
+                farthest = farthest.max(distance);
+                place += length;
+            }
+        }
+        assert!(place <= text.len() && text.len() - place < RUN);
+        farthest
+    }
+
+    #[test]
+    fn matches_reach_as_far_back_as_the_window_and_no_further() {
+        for bits in 9..=15_u32 {
+            let most = 1 << bits;
+            for values in [2, 3, 5, 20, 256] {
+                let mut window = Window::new(bits as u8);
+                let (mut text, mut reached) = (Vec::new(), 0);
+                // What repeats at distances around the largest one, after pieces of any length.
+                for (piece, distance) in [300, 800, 20_000, 1, 24_576, 24_000, 9].into_iter().zip((most - 3)..) {
+                    let before = text.len();
+                    let mut more = noise(piece, values);
+                    if before >= distance {
+                        let from = before - distance;
+                        let length = (piece / 2).min(distance);
+                        more[..length].copy_from_slice(&text[from..from + length]);
+                    }
+                    text.extend_from_slice(&more);
+                    assert_eq!(window.take(&more), piece);
+                    window.parse();
+                    reached = reached.max(farthest(&window, &text, before));
+                    window.finish_block();
+                }
+                assert!(reached <= most, "{bits} {values}: {reached}");
+                assert!(values < 256 || reached > most / 2, "{bits} {values}: {reached}");
+            }
+        }
     }
 }
