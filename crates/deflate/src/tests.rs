@@ -56,7 +56,7 @@ fn piece(encoder: &mut Encoder, mut input: &[u8], flush: Flush, sizes: &[usize])
             assert_eq!(finished, flush == Flush::End);
             break;
         }
-        assert!(made > 0, "no step forward");
+        assert!(made > 0 && out.len() < 1 << 20, "no step forward");
     }
     out
 }
