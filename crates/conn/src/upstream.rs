@@ -60,6 +60,15 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// Whether the end of the answer, whose head was taken, is still to come as something of its own.
+    pub fn ends_apart(&self) -> bool {
+        match self {
+            Self::H2(request) => !request.has_ended(),
+            Self::Fcgi(_) | Self::FcgiShare(_) => !self.application_has_answered(),
+            Self::H1(_) | Self::Service(_) => false,
+        }
+    }
+
     /// Whether it is a service of this process.
     pub fn is_service(&self) -> bool {
         matches!(self, Self::Service(_))

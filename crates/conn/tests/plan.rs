@@ -78,6 +78,8 @@ fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
         tunnel: beside == Tunnel,
         keep_client: beside != ClosesClient,
         uncoded: false,
+        served_here: false,
+        ends_apart: false,
         spelling: None,
     };
     let plan = Answer::plan(HeadFormat::H1, &request, &response, &onward);

@@ -37,8 +37,12 @@ pub struct Onward<'s> {
     pub for_head_alone: bool,
     /// The answer opens a tunnel.
     pub tunnel: bool,
-    /// The body comes as payload, without any coding: from a service.
+    /// The body comes as payload, without any coding: from anything but a connection of HTTP/1.
     pub uncoded: bool,
+    /// It comes from a service of the process, which may be left before its end.
+    pub served_here: bool,
+    /// The server tells the end of an answer without a body apart from its head, and has not done so yet.
+    pub ends_apart: bool,
     /// The client's connection may go on, as far as anything but the answer is concerned.
     pub keep_client: bool,
     /// How the names of fields are spelt.
@@ -267,6 +271,9 @@ impl Answer {
         // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
         // the server sends is not for the client.
         let bare = framing.has_body() && (onward.for_head_alone || !allows_body(response.status()));
+        // The request is over at the server when that says so: only then may its client go on, as its next request could otherwise be
+        // served beside it.
+        let ends_apart = framing == Framing::None && onward.ends_apart && !onward.tunnel;
         let delimited = match framing {
             Framing::UntilClose => false,
             // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
@@ -292,10 +299,11 @@ impl Answer {
             framing,
             sent,
             chunked: framing == Framing::Chunked && modern && !bare && format.has_chunks(),
-            bare,
+            bare: bare || ends_apart,
             source: match framing {
                 // A service whose payload nobody is to get is not asked for it.
-                _ if onward.uncoded && bare => Framing::None,
+                _ if onward.served_here && bare => Framing::None,
+                _ if ends_apart || (bare && onward.uncoded) => Framing::UntilClose,
                 Framing::Chunked if onward.uncoded => Framing::UntilClose,
                 other => other,
             },

@@ -162,6 +162,11 @@ impl Request {
         Found::Final
     }
 
+    /// Whether nothing more comes of the answer, and nothing of it is here that was not taken.
+    pub fn has_ended(&self) -> bool {
+        self.handle.with(|half| half.ended && half.payload().is_empty()).unwrap_or(true)
+    }
+
     /// Its end of the stream.
     pub(super) fn handle(&self) -> &Handle {
         &self.handle

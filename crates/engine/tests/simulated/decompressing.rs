@@ -12,27 +12,27 @@ use crate::world::*;
 
 const SEEN: &str = "http-request decompress-body\n http-request set-header x-seen %[req.body_param(a)]\n";
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zstd(text: &[u8]) -> Vec<u8> {
+pub fn zstd(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(text.len()));
     zstd_safe::compress(&mut out, text, 3).unwrap();
     out
 }
 
 /// A request with a body and fields of its own.
-fn coded(fields: &str, body: &[u8]) -> Vec<u8> {
+pub fn coded(fields: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
 /// A form, which the rules have seen a part of.
-const FORM: &str = "a=hello&b=world";
-const TYPED: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+pub const FORM: &str = "a=hello&b=world";
+pub const TYPED: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
 fn form_at_server() -> String {
     format!(

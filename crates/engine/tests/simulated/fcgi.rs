@@ -14,17 +14,17 @@ fn app(backend: &str, section: &str) -> Worlds {
     ))
 }
 
-fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+pub fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
 }
 
 /// An answer, in one record of output, and the end of its request.
-fn answered(output: &str) -> Vec<u8> {
+pub fn answered(output: &str) -> Vec<u8> {
     [record(6, output.as_bytes()), record(6, b""), record(3, &[0; 8])].concat()
 }
 
-const PLAIN: &str = "Date: d\r\nContent-Type: t\r\n\r\nok";
+pub const PLAIN: &str = "Date: d\r\nContent-Type: t\r\n\r\nok";
 /// Receives that answer. Its length is told where all of it has come at once.
 async fn receive_plain(client: &mut Peer) {
     let head = client.receive_head().await.unwrap();
@@ -37,14 +37,14 @@ async fn receive_plain(client: &mut Peer) {
 }
 
 /// What an application was told.
-struct Asked {
+pub struct Asked {
     keeps: bool,
     parameters: Vec<(String, String)>,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Asked {
-    fn get(&self, name: &str) -> &str {
+    pub fn get(&self, name: &str) -> &str {
         self.parameters.iter().find(|known| known.0 == name).map_or("", |known| &known.1)
     }
 }
@@ -70,7 +70,7 @@ fn parameters(mut bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 /// Reads a request to its end.
-async fn request(peer: &mut Peer) -> Asked {
+pub async fn request(peer: &mut Peer) -> Asked {
     let mut asked = Asked { keeps: false, parameters: Vec::new(), body: Vec::new() };
     let mut pairs = Vec::new();
     loop {

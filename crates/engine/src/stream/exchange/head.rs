@@ -360,6 +360,12 @@ impl Exchange<'_> {
         End::Failed { outcome, status, page: status > 0 }
     }
 
+    /// Whether anything of the answer comes after its head, and be it the end alone. Payload that an application sends with a head that
+    /// has none is read, so that its connection can be used again.
+    fn ends_apart(&self) -> bool {
+        !self.down.received().is_empty() || self.upstream.ends_apart()
+    }
+
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.
     fn begin_answer(&mut self) -> Result<bool, End> {
         let state = &mut *self.state.borrow_mut();
@@ -384,6 +390,8 @@ impl Exchange<'_> {
             for_head_alone: state.wants_head_alone(),
             tunnel,
             uncoded: !self.upstream.is_coded(),
+            served_here,
+            ends_apart: !self.upstream.is_coded() && !served_here && self.ends_apart(),
             keep_client: self.keep_client && body_is_sure && !self.session.is_leaving(),
             spelling: http.client_spelling.as_deref(),
         };
