@@ -29,7 +29,7 @@ enum Form {
 /// A client whose request is under way.
 enum Asking {
     Plain(Peer),
-    Streams(h2::Client),
+    Streams(Box<h2::Client>),
 }
 
 impl Asking {
@@ -49,7 +49,7 @@ impl Asking {
                 client.frame(Kind::Data, 0, 1, &body[..9]).await;
                 client.frame(Kind::Data, flag::END_STREAM, 1, &body[9..]).await;
                 client.request(3, true, &block("GET", "/next", &[])).await;
-                Asking::Streams(client)
+                Asking::Streams(Box::new(client))
             }
             _ => {
                 let mut client = Peer::connect(WEIR).await;
