@@ -323,7 +323,12 @@ impl ByteSource for Connection {
         }
         let read = self.poll_output(cx, buffer);
         match read {
-            Poll::Ready(Ok(_)) => Poll::Ready(Ok(buffer.len() - line)),
+            Poll::Ready(Ok(count)) if count > 0 => Poll::Ready(Ok(buffer.len() - line)),
+            // A request that has ended without output is not answered.
+            Poll::Ready(Ok(_)) => {
+                buffer.truncate(line);
+                Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+            }
             other => {
                 buffer.truncate(line);
                 other

@@ -124,7 +124,9 @@ impl ByteSource for Request {
         let has_output = half.has_output();
         match half.stage {
             _ if has_output => {}
-            Stage::Ended => {}
+            Stage::Ended if self.has_begun => {}
+            // A request that has ended without output is not answered.
+            Stage::Ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             Stage::Failed | Stage::Cut | Stage::Abandoned | Stage::Idle => return Poll::Ready(Err(gone())),
             Stage::Asked | Stage::Answering | Stage::Answered => {
                 half.wait(cx);

@@ -235,7 +235,12 @@ fn bodies_go_as_records() {
 
 /// What a client gets for what an application sends, and how that is logged.
 fn sends(bytes: Vec<u8>, closes: bool, status: u16, state: &'static str) {
-    app("retries 0", "").run(move |world| {
+    sends_to(app("retries 0", ""), bytes.clone(), closes, status, state);
+    sends_to(shared_app("retries 0", " option max-reqs 3"), bytes, closes, status, state);
+}
+
+fn sends_to(worlds: Worlds, bytes: Vec<u8>, closes: bool, status: u16, state: &'static str) {
+    worlds.run(move |world| {
         let bytes = bytes.clone();
         async move {
             let mut s1 = Service::at(S1);
@@ -262,7 +267,8 @@ fn what_is_no_answer_ends_with_a_page() {
     sends(output("broken\r\n\r\n"), false, 502, "PH--");
     sends(output("Status: 99\r\n\r\n"), false, 502, "PH--");
     sends(output("Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), false, 502, "PH--");
-    sends(record(3, &[0; 8]), false, 502, "PH--");
+    sends(record(3, &[0; 8]), false, 502, "SH--");
+    sends([record(7, b"oops"), record(3, &[0; 8])].concat(), false, 502, "SH--");
     sends(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), false, 502, "SH--");
     sends(record(3, &[0, 0, 0, 0, 3, 0, 0, 0]), false, 502, "SH--");
     sends(output(&"x".repeat(60_000)), false, 502, "PH--");
