@@ -63,7 +63,7 @@ pub(crate) struct Histogram {
 }
 
 type Bytes = [u8; PLACES + MARGIN];
-/// The last two places of each hash of four bytes.
+/// The last two places of each hash of the shortest match that is looked for.
 struct Table([[u16; 2]; 1 << HASH_BITS]);
 
 /// Bytes that a window holds.

@@ -1,5 +1,5 @@
 //! Fuzz targets: for each decoder that reads bytes of others, a function that feeds it any bytes and checks what it
-//! promises. `fuzz/` runs them under libFuzzer; `tests/corpus.rs` runs them on the inputs that are kept in
+//! promises. `fuzz/` runs them under libFuzzer; `tests/corpus` runs them on the inputs that are kept in
 //! `fuzz/corpus/`. Must never do I/O or depend on anything that changes from run to run.
 
 pub mod evaluation;

@@ -19,6 +19,14 @@ const ROWS: [(&str, &str, &str); 3] = [
     (GET, "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", "HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n"),
 ];
 
+/// The stream with this number has ended, and the client's next request is served over the same connection.
+async fn goes_on(mut origin: End, number: u32, client: &mut Peer) {
+    let next = origin.expect_head(&get_at_server("/next")).await;
+    assert_eq!(origin.messages[&number].end, Some(Part::End), "it was not reset");
+    origin.answer(next, b"ok").await;
+    client.expect(OK_AT_CLIENT).await;
+}
+
 #[test]
 fn the_end_of_a_stream_holds_the_next_request_back() {
     for (request, answered, at_client) in ROWS {
@@ -40,11 +48,7 @@ fn the_end_of_a_stream_holds_the_next_request_back() {
                     assert_eq!(origin.messages.len(), 1);
                 }
                 origin.send(Part::End, number, "").await;
-                let next = origin.expect_head(&get_at_server("/next")).await;
-                assert_eq!(origin.messages[&number].end, Some(Part::End), "it was not reset");
-                origin.answer(next, b"ok").await;
-                client.expect(OK_AT_CLIENT).await;
-                drop(origin);
+                goes_on(origin, number, &mut client).await;
                 world.forget_log();
             });
         }
@@ -68,11 +72,7 @@ fn a_body_that_only_the_server_knows_of_is_read_to_its_end() {
         sleep(100).await;
         assert_eq!(origin.messages.len(), 1);
         origin.upload(number, b"hello").await;
-        let next = origin.expect_head(&get_at_server("/next")).await;
-        assert_eq!(origin.messages[&number].end, Some(Part::End), "it was not reset");
-        origin.answer(next, b"ok").await;
-        client.expect(OK_AT_CLIENT).await;
-        drop(origin);
+        goes_on(origin, number, &mut client).await;
         world.forget_log();
     });
     let app = format!(

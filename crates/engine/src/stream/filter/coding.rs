@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use config::spec::CompressionAlgorithm;
+pub(super) use deflate::{Flush, Progress};
 use flate2::{Compress, Compression as Level, FlushCompress, Status};
 use policy::program::GlobalCompression;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
@@ -23,17 +24,6 @@ const WINDOW: u32 = 18;
 /// Bytes that Brotli and Zstandard hold at most: up to level 4, and above it.
 const SMALL_STATE: u64 = 2 << 20;
 const LARGE_STATE: u64 = 6 << 20;
-
-/// What is to become of the bytes that were taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flush {
-    /// More follow.
-    Later,
-    /// They can be decoded from what is written.
-    Now,
-    /// Nothing follows.
-    End,
-}
 
 /// An encoder.
 pub(super) enum Encoder {
@@ -117,15 +107,7 @@ impl DeflateState {
 
     fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Option<Progress> {
         match self {
-            Self::Fast(encoder) => {
-                let flush = match flush {
-                    Flush::Later => deflate::Flush::Later,
-                    Flush::Now => deflate::Flush::Now,
-                    Flush::End => deflate::Flush::End,
-                };
-                let deflate::Progress { taken, made, finished } = encoder.encode(input, output, flush);
-                Some(Progress { taken, made, finished })
-            }
+            Self::Fast(encoder) => Some(encoder.encode(input, output, flush)),
             Self::Levels(encoder) => {
                 let flush = match flush {
                     Flush::Later => FlushCompress::None,
@@ -153,14 +135,6 @@ impl Drop for Deflate {
             }
         });
     }
-}
-
-/// What one call has done.
-pub(super) struct Progress {
-    pub(super) taken: usize,
-    pub(super) made: usize,
-    /// The last byte was written.
-    pub(super) finished: bool,
 }
 
 /// What an encoder holds, bytes.

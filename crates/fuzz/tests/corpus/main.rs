@@ -5,6 +5,8 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use weir_fuzz::TARGETS;
 
+mod mutated;
+
 /// Files and bytes that are kept for a target.
 const MOST_FILES: usize = 40;
 const MOST_BYTES: u64 = 64 * 1024;
@@ -21,12 +23,17 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The kept inputs of a target, each with its file.
+fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let read = |file: PathBuf| (file.clone(), fs::read(file).expect("it can be read"));
+    files(&root().join("corpus").join(target)).into_iter().map(read).collect()
+}
+
 #[test]
 fn every_kept_input_passes_its_target() {
     let mut failed = Vec::new();
     for (name, run) in TARGETS {
-        for file in files(&root().join("corpus").join(name)) {
-            let input = fs::read(&file).expect("it can be read");
+        for (file, input) in kept(name) {
             if catch_unwind(|| run(&input)).is_err() {
                 failed.push(file);
             }

@@ -1,13 +1,13 @@
 //! Inputs near the kept ones: every fuzz target gets 1,500 that a seeded generator has made of its corpus. What passes once
 //! passes always, without a fuzzer; `fuzz/run` looks further, guided by coverage.
 
-use std::fs;
 use std::panic::catch_unwind;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use weir_fuzz::TARGETS;
+
+use super::kept;
 
 /// Inputs made for a target.
 const INPUTS: usize = 1_500;
@@ -59,18 +59,9 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     input.truncate(LONGEST);
 }
 
-/// The kept inputs of a target, in the order of their names.
-fn kept(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
-    paths.sort();
-    paths.iter().map(|path| fs::read(path).expect("it can be read")).collect()
-}
-
 /// Runs a target on what is near its kept inputs. An input that breaks it is the answer.
 fn run_near(name: &str, run: fn(&[u8])) -> Option<Vec<u8>> {
-    let kept = kept(name);
+    let kept: Vec<_> = kept(name).into_iter().map(|(_, input)| input).collect();
     let mut random = Random(
         name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)),
     );
