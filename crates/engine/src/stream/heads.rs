@@ -1,5 +1,5 @@
-//! A request's head on its way to a server: what proxies add to it, and the filters of scripts that see it. Must never choose a
-//! server.
+//! A request's head on its way to a server or a service: what proxies add to it, and the filters that see it. Must never choose
+//! a server.
 
 use std::future::poll_fn;
 
@@ -25,6 +25,17 @@ pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &P
     instrumentation::prepare(session, state);
     let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
     if is_scripted && !rt::boxed(pass_scripts(session, state)).await { Some(REFUSED) } else { None }
+}
+
+/// Has filters see the head of a request that a service answers. Why it must not be answered, where it must not.
+pub(super) async fn pass_to_service(session: &Session, state: &SharedStreamState) -> Option<Failure> {
+    let filters = state.borrow().filters.clone()?;
+    if filter::are_scripted(Some(&filters)) {
+        return if rt::boxed(pass_scripts(session, state)).await { None } else { Some(REFUSED) };
+    }
+    filter::negotiate(session, &filters, state);
+    filter::service_head(&filters, state);
+    None
 }
 
 /// Has filters of scripts see the head. False: one of them refuses it.

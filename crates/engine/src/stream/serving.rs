@@ -17,7 +17,7 @@ use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
 use crate::stream::request::head_limits;
-use crate::stream::{body, cache, conclude, filter, tracing, validation};
+use crate::stream::{body, cache, conclude, filter, heads, tracing, validation};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -26,8 +26,11 @@ pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamSt
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
     let (shown, ruled) = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
+    if ruled && let Some(failure) = heads::pass_to_service(session, &state).await {
+        return reply_error_unread(session, client, state, failure, body).await;
+    }
     let started = Started { service: shared.services.start(number, session, &state), shown, ruled };
-    stream(session, client, state, started, body).await;
+    run(session, client, state, started, body).await;
 }
 
 /// A service that answers one request.
@@ -40,8 +43,24 @@ pub struct Started {
     pub ruled: bool,
 }
 
-/// Has a service answer.
+/// Has a service answer that has been started already.
 pub async fn stream(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    started: Started,
+    body: UnreadBody,
+) {
+    if started.ruled
+        && let Some(failure) = heads::pass_to_service(session, &state).await
+    {
+        return reply_error_unread(session, client, state, failure, body).await;
+    }
+    run(session, client, state, started, body).await;
+}
+
+/// Has a service answer a request whose head filters have seen.
+async fn run(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
@@ -62,7 +81,7 @@ pub async fn stream(
     }
     let known_filters = state.borrow().filters.clone();
     let filters = known_filters.clone().filter(|_| ruled);
-    if let Some(filters) = known_filters {
+    if !ruled && let Some(filters) = known_filters {
         filter::negotiate(session, &filters, &state);
     }
     let rule = trailers(proxy.http.drop_request_trailers, None);

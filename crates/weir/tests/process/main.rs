@@ -32,6 +32,7 @@ mod lua;
 mod lua_beside;
 mod lua_bombs;
 mod lua_classes;
+mod lua_decoded;
 mod lua_filters;
 mod lua_manual;
 mod manual;

@@ -451,6 +451,11 @@ pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamSt
     }
 }
 
+/// A request's head is about to go to a service, in a stream without filters of scripts. Nothing of it is copied.
+pub fn service_head(filters: &Filters, state: &SharedStreamState) {
+    filters.borrow_mut().head(Direction::Request, &mut state.borrow_mut().request);
+}
+
 /// A rule has what matches in a body replaced: in a request before any other filter sees it, in a response after caches have
 /// stored what its server has sent, and before the other filters.
 pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Regex, &[u8]), head_alone: bool) {
