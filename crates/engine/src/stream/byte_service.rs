@@ -10,9 +10,11 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::service::ByteService;
 use conn::transport::Transport;
+use expression::record::Origin;
 use policy::services::ServiceRow;
 
 use crate::session::Session;
+use crate::stream::conclude;
 use crate::stream::http::Client;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -48,6 +50,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
         state.service = Some(row.shown.clone());
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
+    conclude::log_step(session, state, Origin::Connect);
     let mut between = Between {
         state,
         service,

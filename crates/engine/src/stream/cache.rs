@@ -42,6 +42,8 @@ pub struct CacheUse {
     pub(super) signature: Option<Signature>,
     /// The response may be stored.
     may_store: bool,
+    /// The client has given credentials. What rules add for the server after `cache-use` are none.
+    authorized: bool,
     /// The cache that answers, and its response.
     hit: Option<(usize, Arc<Object>)>,
     /// What hints are sent of.
@@ -187,10 +189,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     let asked = if cache.plan().standard {
         freshness::asked(request)
     } else {
-        let wants_fresh = has_directive(request, b"cache-control", b"no-cache")
-            || has_directive(request, b"cache-control", b"max-age")
-            || has_directive(request, b"pragma", b"no-cache");
-        Asked { wants_fresh, ..Asked::default() }
+        Asked { wants_fresh: freshness::wants_fresh(request), ..Asked::default() }
     };
     let mut found = Found::Nothing;
     let may_answer = matches!(method, Method::Get | Method::Head) && plain && !asked.wants_fresh;
@@ -220,6 +219,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         key,
         signature,
         may_store,
+        authorized,
         hit: None,
         hints: None,
         lead: Cell::default(),
@@ -414,7 +414,7 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     if method != Method::Get || !cache_use.may_store || state.wants_head_alone() || !stores {
         return;
     }
-    if state.request.contains(b"authorization") && !freshness::is_for_all(head) {
+    if cache_use.authorized && !freshness::is_for_all(head) {
         return;
     }
     let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };

@@ -60,14 +60,24 @@ pub(super) fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Op
         (None, None) if head.contains(b"etag") || head.contains(b"last-modified") => u64::from(most),
         (None, None) => return None,
     };
-    let left = left.min(u64::from(most));
-    let age = match head.first(b"age") {
-        Some(age) => seconds(age)?,
+    let age = match age(head) {
+        Some(age) => age?,
         None => 0,
     };
-    let left = left.checked_sub(age).filter(|left| *left > 0)?;
-    let age = u32::try_from(age).unwrap_or(u32::MAX);
-    Some(Lifetime { stored: now, age, left: Duration::from_secs(left) })
+    life(most, left, age, now)
+}
+
+/// The seconds of Age: the first member of a list counts (RFC 9111, section 5.1). `None`: there is none; within: it is no number.
+fn age(head: &Head) -> Option<Option<u64>> {
+    let first = head.first(b"age")?.split(|byte| *byte == b',').next().unwrap_or_default();
+    Some(seconds(first.trim_ascii()))
+}
+
+/// The life of a response that its server gives `fresh` seconds and that is `age` seconds old. `most` is how long this cache may use
+/// it, however old it was when it came.
+fn life(most: u32, fresh: u64, age: u64, now: Moment) -> Option<Lifetime> {
+    let left = fresh.checked_sub(age).map(|left| left.min(u64::from(most))).filter(|left| *left > 0)?;
+    Some(Lifetime { stored: now, age: u32::try_from(age).unwrap_or(u32::MAX), left: Duration::from_secs(left) })
 }
 
 /// Whether a response must not be used once it is over (RFC 9111, sections 4.2.4 and 5.2.2.10), and how long it permits that
@@ -121,9 +131,19 @@ pub(super) fn asked(head: &Head) -> Asked {
         };
         asked.wants_fresh |= !read;
     }
-    // The older field counts where the newer one is not there (section 5.4).
-    asked.wants_fresh |= !head.contains(b"cache-control") && has_directive(head, b"pragma", b"no-cache");
+    asked.wants_fresh |= has_old_no_cache(head);
     asked
+}
+
+/// Whether a request wants a response of a server, as HAProxy reads it: who limits the age or the rest of a response gets a fresh one.
+pub(super) fn wants_fresh(head: &Head) -> bool {
+    let says = |name: &[u8]| has_directive(head, b"cache-control", name);
+    [&b"no-cache"[..], b"max-age", b"max-stale", b"min-fresh"].into_iter().any(says) || has_old_no_cache(head)
+}
+
+/// The older field counts where the newer one is not there (RFC 9111, section 5.4).
+fn has_old_no_cache(head: &Head) -> bool {
+    !head.contains(b"cache-control") && has_directive(head, b"pragma", b"no-cache")
 }
 
 /// Seconds that stand for any time.
@@ -183,9 +203,7 @@ pub(super) fn lifetime_by_standard(most: u32, head: &Head, (now, wall): (Moment,
         }
     };
     let apparent = u64::try_from(wall.saturating_sub(date)).unwrap_or(0);
-    let age = head.first(b"age").and_then(seconds).unwrap_or(0).max(apparent);
-    let left = said.min(u64::from(most)).checked_sub(age).filter(|left| *left > 0)?;
-    Some(Lifetime { stored: now, age: u32::try_from(age).unwrap_or(u32::MAX), left: Duration::from_secs(left) })
+    life(most, said, age(head).flatten().unwrap_or(0).max(apparent), now)
 }
 
 /// Whether a response of its server says that a stored one is still the same: its validators are.
@@ -267,6 +285,13 @@ pub(super) mod tests {
             (&[("age", "2"), ("cache-control", "max-age=5")], Some(3)),
             (&[("age", "5"), ("cache-control", "max-age=5")], None),
             (&[("age", "x"), ("cache-control", "max-age=5")], None),
+            (&[("age", "2, 4"), ("cache-control", "max-age=5")], Some(3)),
+            (&[("age", "2"), ("age", "4"), ("cache-control", "max-age=5")], Some(3)),
+            (&[("age", "x, 4"), ("cache-control", "max-age=5")], None),
+            // The cache's own limit is for the time here.
+            (&[("age", "400"), ("cache-control", "max-age=5000")], Some(100)),
+            (&[("age", "4950"), ("cache-control", "max-age=5000")], Some(50)),
+            (&[("age", "40"), ("etag", "\"e\"")], Some(60)),
             (&[("expires", "0"), ("etag", "\"e\"")], None),
             (&[("expires", "Tue, 24 Nov 2001 18:00:00 GMT"), ("etag", "\"e\"")], None),
             (&[("expires", "Tue, 24 Nov 2201 18:00:00 GMT")], Some(100)),
@@ -322,6 +347,8 @@ pub(super) mod tests {
             (200, &[("cache-control", "max-age=5"), ("age", "2")], Some((3, 2))),
             (200, &[("cache-control", "max-age=5"), ("age", "x")], Some((5, 0))),
             (200, &[("cache-control", "max-age=5"), ("age", "5")], None),
+            (200, &[("cache-control", "max-age=5"), ("age", "2, 5")], Some((3, 2))),
+            (200, &[("cache-control", "max-age=5000"), ("age", "400")], Some((100, 400))),
             // No heuristics.
             (200, &[("etag", "\"e\""), ("last-modified", BEFORE)], None),
             (200, &[("cache-control", "public")], None),
@@ -386,6 +413,24 @@ pub(super) mod tests {
         for (fields, wants, wants_fresh, only_if_cached) in rows {
             let expected = Asked { wants: *wants, wants_fresh: *wants_fresh, only_if_cached: *only_if_cached };
             assert_eq!(asked(&response(fields)), expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn requests_for_a_fresh_response_are_recognised() {
+        let rows: &[(&[(&str, &str)], bool)] = &[
+            (&[], false),
+            (&[("cache-control", "no-cache")], true),
+            (&[("cache-control", "x, Max-Age=5")], true),
+            (&[("cache-control", "max-stale")], true),
+            (&[("cache-control", "min-fresh=100")], true),
+            (&[("cache-control", "only-if-cached, no-transform, no-store")], false),
+            (&[("cache-control", "x=\"a, no-cache\"")], false),
+            (&[("pragma", "no-cache")], true),
+            (&[("pragma", "no-cache"), ("cache-control", "x")], false),
+        ];
+        for (fields, expected) in rows {
+            assert_eq!(wants_fresh(&response(fields)), *expected, "{fields:?}");
         }
     }
 

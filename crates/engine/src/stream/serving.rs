@@ -6,6 +6,7 @@ use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::service::Service;
 use conn::upstream::Upstream;
+use expression::record::Origin;
 use expression::sample::Direction;
 use live::trace::events;
 
@@ -20,6 +21,9 @@ use crate::stream::request::head_limits;
 use crate::stream::{body, cache, conclude, filter, heads, tracing, validation};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
+
+/// How a stream that a service serves ends, unless something goes wrong: rules and lines that come before its end say so as well.
+const SERVED: Outcome = Outcome::new(Cause::Local, Phase::Request);
 
 /// Has the service of that number answer.
 pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
@@ -77,8 +81,10 @@ async fn run(
         let state = &mut *state.borrow_mut();
         state.service = Some(shown);
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
+        state.outcome = SERVED;
         tracing::service(session, state, &events::APPLET_NEW);
     }
+    conclude::log_step(session, &state, Origin::Connect);
     let known_filters = state.borrow().filters.clone();
     let filters = known_filters.clone().filter(|_| ruled);
     if !ruled && let Some(filters) = known_filters {
@@ -126,7 +132,10 @@ async fn take_over(
     Started { service, shown, ruled }: Started,
     up: RequestBody,
 ) {
-    state.borrow_mut().service = Some(shown);
+    {
+        let state = &mut *state.borrow_mut();
+        (state.service, state.outcome) = (Some(shown), SERVED);
+    }
     match service {
         Some(mut service) => answer(session, client, state, (&mut *service, ruled), up).await,
         None => conclude::conclude(session, state),
@@ -177,7 +186,7 @@ async fn answer(
     tracing::service(session, &state.borrow(), &events::APPLET_FREE);
     match end {
         End::Answered => {
-            state.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);
+            state.borrow_mut().outcome = SERVED;
             let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
             conclude::conclude(session, state);
             depart(client, rest);

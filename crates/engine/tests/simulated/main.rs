@@ -22,6 +22,7 @@ mod bodyless;
 mod budgets;
 mod caching;
 mod caching_disk;
+mod caching_rules;
 mod caching_standard;
 mod chaos;
 mod check_pool;

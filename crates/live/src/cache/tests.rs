@@ -136,6 +136,10 @@ fn codings_are_accepted_as_rfc_9110_says() {
         (&["deflate, *;q=0"], "", false),
         (&["gzip, deflate"], "deflate, gzip", true),
         (&["gzip"], "deflate, gzip", false),
+        (&["gzip"], "x-gzip", true),
+        (&["X-Gzip"], "gzip", true),
+        (&["x-compress"], "compress", true),
+        (&["gzip"], "x-compress", false),
     ];
     for (accepted, coding, expected) in rows {
         let request = Codings::of_request(&head(b"accept-encoding", accepted)).unwrap();

@@ -5,14 +5,12 @@ use sha2::{Digest, Sha256};
 use wire::http::Head;
 use wire::http::coding::accepted;
 
-/// Codings that are registered (RFC 9110, section 8.4.1, and the registry of IANA).
+/// Codings that are registered (RFC 9110, section 8.4.1, and the registry of IANA), without the second names of two.
 const CODINGS: &[&[u8]] = &[
     b"identity",
     b"gzip",
-    b"x-gzip",
     b"deflate",
     b"compress",
-    b"x-compress",
     b"br",
     b"zstd",
     b"aes128gcm",
@@ -33,6 +31,11 @@ impl Codings {
     const ALL: Self = Self((1 << CODINGS.len()) - 1);
 
     fn bit(name: &[u8]) -> u16 {
+        let name = match name {
+            _ if name.eq_ignore_ascii_case(b"x-gzip") => &b"gzip"[..],
+            _ if name.eq_ignore_ascii_case(b"x-compress") => b"compress",
+            other => other,
+        };
         CODINGS.iter().position(|known| known.eq_ignore_ascii_case(name)).map_or(0, |at| 1 << at)
     }
 
