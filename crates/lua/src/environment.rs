@@ -22,7 +22,7 @@ pub(crate) fn open(lua: &Lua, variables: &[String]) -> mlua::Result<()> {
     let pairs = variables.iter().filter_map(|variable| variable.split_once('='));
     let known: HashMap<Vec<u8>, Vec<u8>> =
         pairs.map(|(name, value)| (bytes(name).to_vec(), bytes(value).to_vec())).collect();
-    let get = lua.create_function(move |lua, name: mlua::String| {
+    let get = lua.create_function(move |lua, name: mlua::LuaString| {
         known.get(&*name.as_bytes()).map(|value| lua.create_string(value)).transpose()
     })?;
     let kit: Table = lua.named_registry_value::<Table>("native")?.get("kit")?;

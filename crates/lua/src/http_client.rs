@@ -53,10 +53,10 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
     let mut uri = Uri::parse(&url.to_string_lossy()).ok_or("couldn't start the httpclient")?;
     let mut more = Vec::new();
     if let Value::Table(headers) = given("headers") {
-        for pair in headers.pairs::<mlua::String, Table>() {
+        for pair in headers.pairs::<mlua::LuaString, Table>() {
             let (name, values) = pair.map_err(|_| "headers must be a table of tables of strings")?;
             let name = name.to_string_lossy().to_ascii_lowercase();
-            for value in values.pairs::<Value, mlua::String>() {
+            for value in values.pairs::<Value, mlua::LuaString>() {
                 let value = value.map_err(|_| "headers must be a table of tables of strings")?.1.to_string_lossy();
                 match name.as_str() {
                     "host" => uri.authority = value,

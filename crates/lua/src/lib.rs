@@ -46,7 +46,8 @@ use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
 use engine::service::registry::Services;
 use engine::worker::Process;
-use mlua::{ChunkMode, Function, IntoLua, MultiValue, Value};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, IntoLua, MultiValue, Value};
 
 use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};

@@ -55,7 +55,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("map", lua.create_function(|_, (file, method): (String, usize)| Ok(number(&file, method)))?)?;
     native.set(
         "map_find",
-        lua.create_function(|lua, (number, text): (usize, mlua::String)| {
+        lua.create_function(|lua, (number, text): (usize, mlua::LuaString)| {
             let found = find(number, &text.as_bytes());
             found.map(|found| lua.create_string(&found)).transpose()
         })?,

@@ -65,7 +65,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("list_kind", lua.create_function(|_, name: String| Ok(lend(&name, |list, _| list.is_map)))?)?;
     native.set(
         "list_value",
-        lua.create_function(|lua, (name, key): (String, mlua::String)| {
+        lua.create_function(|lua, (name, key): (String, mlua::LuaString)| {
             let key = key.as_bytes();
             let found = lend(&name, |_, state| state.read(|change| change.value_of(&key).map(<[u8]>::to_vec)));
             found.flatten().map(|value| lua.create_string(value)).transpose()
@@ -86,8 +86,8 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "list_add",
-        lua.create_function(|_, (name, version, entries): (String, Option<u32>, Variadic<mlua::String>)| {
-            let bytes = |text: &mlua::String| text.as_bytes().to_vec();
+        lua.create_function(|_, (name, version, entries): (String, Option<u32>, Variadic<mlua::LuaString>)| {
+            let bytes = |text: &mlua::LuaString| text.as_bytes().to_vec();
             let (pairs, _) = entries.as_chunks::<2>();
             let pairs: Vec<_> = pairs.iter().map(|[key, value]| (bytes(key), bytes(value))).collect();
             Ok(add(&name, version, &pairs).unwrap_or((None, None)))
@@ -95,7 +95,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "list_set",
-        lua.create_function(|_, (name, key, value): (String, mlua::String, mlua::String)| {
+        lua.create_function(|_, (name, key, value): (String, mlua::LuaString, mlua::LuaString)| {
             let (key, value) = (key.as_bytes().to_vec(), value.as_bytes().to_vec());
             let set = lend(&name, |_, state| state.write(|change, _| change.set(Which::Key(&key), &value)));
             Ok(set.map_or((None, None), done))
@@ -103,7 +103,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "list_remove",
-        lua.create_function(|_, (name, key): (String, mlua::String)| {
+        lua.create_function(|_, (name, key): (String, mlua::LuaString)| {
             let key = key.as_bytes().to_vec();
             Ok(lend(&name, |_, state| state.write(|change, fallen| change.remove(Which::Key(&key), fallen))))
         })?,

@@ -76,7 +76,7 @@ fn asking(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
     }
     native.set(
         "log",
-        lua.create_function(|_, (level, message): (i64, mlua::String)| {
+        lua.create_function(|_, (level, message): (i64, mlua::LuaString)| {
             crate::voice::log(None, level, &message.to_string_lossy());
             Ok(())
         })?,
@@ -162,7 +162,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     )?;
     native.set(
         "date",
-        lua.create_function(|_, (kind, text): (String, mlua::String)| {
+        lua.create_function(|_, (kind, text): (String, mlua::LuaString)| {
             let text = text.as_bytes();
             Ok(match kind.as_str() {
                 "imf_date" => date::imf_date(&text),
@@ -202,7 +202,7 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "part",
-        lua.create_function(|lua, (whole, first, last): (mlua::String, i64, i64)| {
+        lua.create_function(|lua, (whole, first, last): (mlua::LuaString, i64, i64)| {
             let whole = whole.as_bytes().to_vec();
             let length = i64::try_from(whole.len()).unwrap_or(i64::MAX);
             let place = |at: i64| if at < 0 { length + at + 1 } else { at };
@@ -219,7 +219,7 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
         "concat",
         lua.create_function(|lua, pieces: Table| {
             let mut whole = Vec::new();
-            for piece in pieces.sequence_values::<mlua::String>() {
+            for piece in pieces.sequence_values::<mlua::LuaString>() {
                 whole.extend_from_slice(&piece?.as_bytes());
             }
             lua.create_string(&whole)
@@ -227,7 +227,7 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "tokenize",
-        lua.create_function(|lua, (whole, separators, noblank): (mlua::String, mlua::String, bool)| {
+        lua.create_function(|lua, (whole, separators, noblank): (mlua::LuaString, mlua::LuaString, bool)| {
             let (whole, separators) = (whole.as_bytes().to_vec(), separators.as_bytes().to_vec());
             let parts = whole.split(|byte| separators.contains(byte)).filter(|part| !noblank || !part.is_empty());
             lua.create_sequence_from(parts.map(|part| lua.create_string(part)).collect::<mlua::Result<Vec<_>>>()?)
@@ -235,7 +235,7 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "compile",
-        lua.create_function(|lua, (pattern, case): (mlua::String, bool)| {
+        lua.create_function(|lua, (pattern, case): (mlua::LuaString, bool)| {
             Ok(match Regex::new(&pattern.to_string_lossy(), !case) {
                 Ok(regex) => (Value::UserData(lua.create_userdata(Pattern(regex))?), None),
                 Err(why) => (Value::Nil, Some(why)),
@@ -244,12 +244,8 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )?;
     native.set(
         "regex",
-        lua.create_function(
-            |lua, (pattern, whole, groups): (mlua::UserDataRef<Pattern>, mlua::String, bool)| match look(
-                &pattern.0,
-                &whole.as_bytes(),
-                groups,
-            ) {
+        lua.create_function(|lua, (pattern, whole, groups): (mlua::UserDataRef<Pattern>, mlua::LuaString, bool)| {
+            match look(&pattern.0, &whole.as_bytes(), groups) {
                 Some(None) => Ok((Value::Boolean(false), None)),
                 Some(Some(_)) if !groups => Ok((Value::Boolean(true), None)),
                 Some(Some(found)) => {
@@ -257,8 +253,8 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
                     Ok((Value::Table(lua.create_sequence_from(found?)?), None))
                 }
                 None => Ok((Value::Nil, Some("the regular expression takes too many steps"))),
-            },
-        )?,
+            }
+        })?,
     )
 }
 
@@ -289,7 +285,7 @@ fn overlap(one: Network, other: Network) -> bool {
 fn addresses(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set(
         "parse_addr",
-        lua.create_function(|lua, text: mlua::String| match Network::parse(&text.to_string_lossy()) {
+        lua.create_function(|lua, text: mlua::LuaString| match Network::parse(&text.to_string_lossy()) {
             Some(network) => lua.create_userdata(Address(network)).map(Value::UserData),
             None => Ok(Value::Nil),
         })?,

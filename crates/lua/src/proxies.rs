@@ -296,7 +296,7 @@ fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, Str
 }
 
 /// What a command answers, without the end of its line; nil where it cannot be answered now.
-fn command(lua: &Lua, (words, payload): (Vec<mlua::String>, Option<mlua::String>)) -> mlua::Result<Value> {
+fn command(lua: &Lua, (words, payload): (Vec<mlua::LuaString>, Option<mlua::LuaString>)) -> mlua::Result<Value> {
     let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
     let payload = payload.map(|payload| payload.as_bytes().to_vec());
     let Some(answer) = crate::run_command(&words, payload.as_deref()) else { return Ok(Value::Nil) };

@@ -17,7 +17,7 @@ pub(crate) fn write(reply: &Table) -> Result<(u16, Vec<u8>), String> {
     text.extend(checked(&reason)?);
     text.extend(b"\r\n");
     if let Ok(Value::Table(headers)) = reply.get::<Value>("headers") {
-        for pair in headers.pairs::<mlua::String, Value>() {
+        for pair in headers.pairs::<mlua::LuaString, Value>() {
             let (name, values) = pair.map_err(|_| "invalid headers")?;
             let name = name.as_bytes().to_ascii_lowercase();
             // The body says what these are.
@@ -26,7 +26,7 @@ pub(crate) fn write(reply: &Table) -> Result<(u16, Vec<u8>), String> {
             }
             match values {
                 Value::Table(values) => {
-                    for value in values.sequence_values::<mlua::String>() {
+                    for value in values.sequence_values::<mlua::LuaString>() {
                         let value = value.map_err(|_| "invalid headers")?;
                         field(&mut text, &name, &value.as_bytes())?;
                     }

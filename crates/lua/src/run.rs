@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mlua::{Function, IntoLua, Lua, MultiValue, Thread, ThreadStatus, Value};
+use mlua::thread::ThreadStatus;
+use mlua::{Function, IntoLua, Lua, MultiValue, Thread, Value};
 
 use crate::jobs;
 use crate::lent::Lent;

@@ -189,15 +189,15 @@ fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
     let status: i64 = response.get("status").map_err(|_| "has no status.")?;
     let status =
         u16::try_from(status).ok().filter(|status| (100..600).contains(status)).ok_or("has no valid status.")?;
-    let reason: Option<mlua::String> = response.get("reason").unwrap_or(None);
+    let reason: Option<mlua::LuaString> = response.get("reason").unwrap_or(None);
     let reason = reason.map_or(wire::http::reason(status).as_bytes().to_vec(), |reason| reason.as_bytes().to_vec());
     let mut fields = Vec::new();
     let rows: Table = response.get("fields").map_err(|_| "has no headers.")?;
     let is_line = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
     for row in rows.sequence_values::<Table>() {
         let row = row.map_err(|_| "has malformed headers.")?;
-        let name: mlua::String = row.get(1).map_err(|_| "has malformed headers.")?;
-        let value: mlua::String = row.get(2).map_err(|_| "has malformed headers.")?;
+        let name: mlua::LuaString = row.get(1).map_err(|_| "has malformed headers.")?;
+        let value: mlua::LuaString = row.get(2).map_err(|_| "has malformed headers.")?;
         let (name, value) = (name.as_bytes().to_ascii_lowercase(), value.as_bytes().to_vec());
         if !is_name(&name) || !is_line(&value) {
             return Err("has malformed headers.");

@@ -21,7 +21,7 @@ pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
     native.set(
         "longest_text",
-        lua.create_function(|_, pattern: mlua::String| Ok(longest_text(&pattern.as_bytes(), STEPS)))?,
+        lua.create_function(|_, pattern: mlua::LuaString| Ok(longest_text(&pattern.as_bytes(), STEPS)))?,
     )?;
     native.set("seek", lua.create_function(seek)?)?;
     native.set("seek_text", lua.create_function(seek_text)?)?;
@@ -53,8 +53,8 @@ fn wrong(lua: &Lua, why: &str) -> mlua::Result<MultiValue> {
 fn seek(
     lua: &Lua,
     (text, pattern, from, last, (is_whole, is_anchored)): (
-        mlua::String,
-        mlua::String,
+        mlua::LuaString,
+        mlua::LuaString,
         usize,
         Option<usize>,
         (bool, bool),
@@ -101,7 +101,7 @@ fn found(
 /// `(text, part, from)`: where a part is.
 fn seek_text(
     _: &Lua,
-    (text, part, from): (mlua::String, mlua::String, usize),
+    (text, part, from): (mlua::LuaString, mlua::LuaString, usize),
 ) -> mlua::Result<(Option<usize>, Option<usize>)> {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let place = text.get(from..).and_then(|rest| memchr::memmem::find(rest, &part)).map(|place| place + from);
@@ -111,7 +111,7 @@ fn seek_text(
 /// `(replacement, whole, captures...)`: `%0` to `%9` and `%%`.
 fn expand(
     lua: &Lua,
-    (replacement, whole, captures): (mlua::String, mlua::String, mlua::Variadic<Value>),
+    (replacement, whole, captures): (mlua::LuaString, mlua::LuaString, mlua::Variadic<Value>),
 ) -> mlua::Result<MultiValue> {
     let replacement = replacement.as_bytes();
     let (mut out, mut bytes) = (Vec::with_capacity(replacement.len()), replacement.iter());

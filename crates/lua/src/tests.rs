@@ -172,7 +172,7 @@ fn compiled_code_is_no_function() {
     std::fs::write(path("text.lua"), "return 7").expect("a file");
     let machine = machine("");
     machine.with(|lua| lua.globals().set("folder", folder.to_string_lossy().into_owned())).expect("a name");
-    let code = machine.with(|lua| lua.load(format!("return {CODE}")).eval::<mlua::String>()).expect("code");
+    let code = machine.with(|lua| lua.load(format!("return {CODE}")).eval::<mlua::LuaString>()).expect("code");
     std::fs::write(path("code.lua"), &*code.as_bytes()).expect("a file");
     let shown = |call: &str| format!("local f, why = {call} return {{f and tostring(f()) or 'nil', why or 'nil'}}");
     let rows = [
@@ -280,6 +280,57 @@ fn hostile_scripts_end_and_harm_nothing_else() {
         }
         machine.with(|lua| lua.gc_collect()).expect("collected");
         assert_eq!(evaluate(&machine, "return 1 + 1").as_deref(), Ok("2"), "{text}");
+    }
+}
+
+/// What pauses before every instruction goes on as if it had not: with the values between two instructions that belong together,
+/// and with its local ones where a metamethod is called.
+#[test]
+fn forced_pauses_change_nothing() {
+    const THREE: &str = "local function three(...) return 1, 2, 3, ... end ";
+    let rows = [
+        ("local function sum(a, b, c) return a + b + c end return sum(three())", "6"),
+        ("local function all(...) return select('#', ...) end return all(three(4, 5))", "5"),
+        ("return #{three(4)}", "4"),
+        ("return (three())", "1"),
+        ("return select(3, three())", "3"),
+        ("return string.format('%d-%d-%d', three())", "1-2-3"),
+        (
+            "local t = setmetatable({}, {__index = function(_, key) return key .. '!' end}) local a, b = 1, 2 \
+          return t.x .. a .. t.y .. b",
+            "x!1y!2",
+        ),
+        (
+            "local t = setmetatable({}, {__concat = function(a, b) return 'c' end}) local a = 5 return (t .. 'x') .. a",
+            "c5",
+        ),
+        ("local t = setmetatable({}, {__add = function(a, b) return b end}) local a = 5 return t + 2 + a", "7"),
+        ("local t = setmetatable({}, {__call = function(_, ...) return select('#', ...) end}) return t(three())", "3"),
+        ("local sum = 0 for i = 1, 20 do sum = sum + select(2, three(i)) end return sum", "40"),
+        ("local sum = 0 for _, v in ipairs({three(4)}) do sum = sum + v end return sum", "10"),
+        ("local a, b = pcall(function(...) return select('#', ...) end, three()) return b", "3"),
+        (
+            "local co = coroutine.wrap(function(...) coroutine.yield(select('#', ...)) return 'end' end) \
+          return co(three()) .. co()",
+            "3end",
+        ),
+    ];
+    let machine = machine(" tune.lua.forced-yield 1");
+    for (text, expected) in rows {
+        let text = format!("{THREE}{text}");
+        let function = machine.with(|lua| lua.load(&text).into_function().expect("a script"));
+        let mut run = Run::new(&machine, function, Vec::new(), ("action 'a'", None, true)).expect("a run");
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut pauses = 0;
+        let values = loop {
+            match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
+                std::task::Poll::Ready(values) => break values.unwrap_or_else(|why| panic!("{text}: {why}")),
+                std::task::Poll::Pending => pauses += 1,
+            }
+        };
+        let value = values.front().cloned().unwrap_or(Value::Nil);
+        assert_eq!(value.to_string().as_deref().ok(), Some(expected), "{text}");
+        assert!(pauses > 4, "{text}: {pauses} pauses");
     }
 }
 
