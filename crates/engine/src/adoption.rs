@@ -132,7 +132,9 @@ impl Process {
         served.push(Arc::downgrade(&newest));
         let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
         drop(served);
+        next.logs = self.log_targets.prepare(&next.program).map_err(Refusal::Differs)?;
         self.enter((&newest.program, &mut next), &moves, &older)?;
+        self.log_targets.follow(Arc::clone(&next.logs));
         for proxy in moves.added_proxies.iter().filter_map(|index| next.program.proxies.get(*index)) {
             self.log_targets.begin(&next, &self.live, proxy);
         }
@@ -185,18 +187,11 @@ impl Process {
             }
         }
         for index in &moves.added_proxies {
-            let proxy = &program.proxies[*index];
-            if !self.log_targets.add(proxy) {
-                return Err(Refusal::Differs(format!("log targets of proxy {}", proxy.name)));
-            }
-            if !self.counters.add_backend(*index) {
+            if !self.log_targets.add_backend(*index) || !self.counters.add_backend(*index) {
                 return Err(Refusal::Full);
             }
         }
-        for log in program.spoe_logs.iter().skip(former.spoe_logs.len()) {
-            if !self.log_targets.add_agent(log) {
-                return Err(Refusal::Differs(format!("log targets of SPOE engine {}", log.engine)));
-            }
+        for _ in former.spoe_logs.len()..program.spoe_logs.len() {
             if self.agents.push(|_| AgentCounters::default()).is_err() {
                 return Err(Refusal::Full);
             }
@@ -223,7 +218,9 @@ impl Process {
         }
         for place in &moves.seated {
             let server = program.server_at(*place).filter(|_| self.vacancies.has(*place)).ok_or(Refusal::Outdated)?;
-            if !vacating::know(older.iter().map(|generation| &*generation.program), *place, &server.name) {
+            if !self.log_targets.add_server(&program.proxies[place.0], server)
+                || !vacating::know(older.iter().map(|generation| &*generation.program), *place, &server.name)
+            {
                 return Err(Refusal::Full);
             }
         }

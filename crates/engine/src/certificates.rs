@@ -118,7 +118,10 @@ fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let traffic = servers.filter_map(|server| server.connecting.tls.as_ref().map(|tls| &tls.client));
     let remotes = program.peers.iter().flat_map(|section| section.remotes.iter().map(|peer| peer.tls.as_ref()));
     let own = program.peers.iter().map(|section| section.own_tls.as_ref());
-    let rings = program.rings.iter().flat_map(|ring| ring.servers.iter().map(|server| server.tls.as_ref()));
+    let collectors =
+        program.proxies.iter().flat_map(|proxy| proxy.servers().filter_map(|server| server.log.as_ref()?.ring()));
+    let rings = program.rings.iter().chain(collectors.map(|ring| &**ring));
+    let rings = rings.flat_map(|ring| ring.servers.iter().map(|server| server.tls.as_ref()));
     let nameservers =
         program.resolvers.iter().flat_map(|section| section.nameservers.iter().map(|one| one.tls.as_ref()));
     let links = remotes.chain(own).chain(rings).chain(nameservers).flatten();

@@ -13,6 +13,7 @@ use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
+use crate::service::log::{Route, Routes};
 use crate::telemetry::{self, Channel};
 
 /// A file of a configuration: its name, and what it holds.
@@ -26,6 +27,8 @@ pub struct Generation {
     pub program: Arc<Program>,
     /// What has become of its lists of patterns.
     pub lists: Arc<ListStates>,
+    /// Where its log lines go.
+    pub logs: Arc<Routes>,
     /// Where its telemetry goes, by the exporters of the program.
     pub channels: Box<[Arc<Channel>]>,
     /// What lists are hashed under.
@@ -42,7 +45,8 @@ impl Generation {
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
         let channels = telemetry::channels(&program, &[]);
-        Self { number: 0, program, lists, channels, key: random, written: Mutex::new(None), text: OnceLock::new() }
+        let (logs, written, text) = (Arc::new(Routes::nowhere()), Mutex::new(None), OnceLock::new());
+        Self { number: 0, program, lists, logs, channels, key: random, written, text }
     }
 
     /// One that follows another. Lists of files that hold what they held go on as they were changed.
@@ -54,6 +58,7 @@ impl Generation {
             channels: telemetry::channels(&program, &before.channels),
             program,
             lists,
+            logs: Arc::new(Routes::nowhere()),
             key: before.key,
             written: Mutex::new(None),
             text: OnceLock::new(),
@@ -103,7 +108,9 @@ pub struct FrontendHandle {
     /// What this worker counts of it.
     pub counters: Arc<ProxyCounters>,
     /// Its streams may have lines.
-    pub logs: bool,
+    pub is_logged: bool,
+    /// Where those go.
+    pub log: Arc<Route>,
 }
 
 /// What a worker has at hand of one generation.
@@ -119,20 +126,17 @@ pub struct WorkerGeneration {
 }
 
 impl WorkerGeneration {
-    /// For a worker that counts in `counters` and accepts with `before`; `logs` says whether a frontend's streams may have lines.
-    pub(crate) fn new(
-        generation: Arc<Generation>,
-        before: Option<&Self>,
-        counters: &WorkerCounters,
-        logs: impl Fn(usize) -> bool,
-    ) -> Self {
+    /// For a worker that counts in `counters` and accepts with `before`.
+    pub(crate) fn new(generation: Arc<Generation>, before: Option<&Self>, counters: &WorkerCounters) -> Self {
         let places = 0..generation.program.proxies.places();
         let frontends = places.filter_map(|place| generation.program.proxies.get(place)).map(|proxy| {
+            let log = generation.logs.proxy(proxy.index).unwrap_or(&generation.logs.process);
             Rc::new(FrontendHandle {
+                log: Arc::clone(log),
+                is_logged: log.is_wanted(),
                 generation: Arc::clone(&generation),
                 proxy: Arc::clone(proxy),
                 counters: Arc::clone(&counters.proxies[proxy.index]),
-                logs: logs(proxy.index),
             })
         });
         let frontends = frontends.collect();
@@ -256,8 +260,7 @@ mod tests {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
         let counters = first.program.counters(1);
-        let at_hand =
-            |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0], |_| false);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0]);
         for own_turn in 0..WORKERS {
             let generations = Generations::new(at_hand(&first));
             assert!(generations.numbered(1).is_none());
@@ -279,8 +282,7 @@ mod tests {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
         let counters = first.program.counters(1);
-        let at_hand =
-            |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0], |_| false);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), None, &counters.workers[0]);
         let generations = Generations::new(at_hand(&first));
         assert_eq!(generations.announce(), None);
         generations.put(at_hand(&second));

@@ -183,7 +183,7 @@ fn reason(session: &Session) -> Cow<'static, str> {
 
 /// The line about a connection that failed before anything was served.
 fn log(session: &Session) {
-    if !session.worker.logger.is_wanted(session.frontend) {
+    if !session.log().is_wanted() {
         return;
     }
     let bind = session.bind();
@@ -203,11 +203,11 @@ fn log(session: &Session) {
         request_date: session.accept_date(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
-        ..session.worker.logger.record(session.frontend, session.accept_date())
+        ..session.worker.logger.record(session.log(), session.accept_date())
     };
     let (logger, state) = (&session.worker.logger, session.worker.take_stream_state());
     EvalContext::log(session, &state.borrow()).lend(|context| {
-        logger.connection_error(session.frontend, &record, Some(context), &reason(session));
+        logger.connection_error(session.log(), &record, Some(context), &reason(session));
     });
     session.worker.keep_stream_state(state);
 }

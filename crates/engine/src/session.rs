@@ -30,6 +30,7 @@ use wire::proxy_protocol::Header;
 use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
+use crate::service::log::Route;
 use crate::stream;
 use crate::stream::attaching::Attached;
 use crate::stream::http::Client;
@@ -139,7 +140,12 @@ impl Session {
 
     /// Whether its streams may have lines.
     pub fn is_logged(&self) -> bool {
-        self.handle.logs
+        self.handle.is_logged
+    }
+
+    /// Where its lines go, as the configuration has it that it began with.
+    pub fn log(&self) -> &Route {
+        &self.handle.log
     }
 
     /// What its worker counts of its frontend.

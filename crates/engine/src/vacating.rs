@@ -52,6 +52,7 @@ pub(crate) async fn drain(process: Arc<Process>, mut removed: Vec<Removed>) {
 
 /// Waits until no stream names servers that were removed, and frees their places.
 async fn vacate(process: Arc<Process>, mut removed: Vec<Removed>) {
+    removed.iter().for_each(|(_, place)| process.log_targets.forget_server(*place));
     let mut pause = FIRST_PAUSE;
     while !process.is_stopping() {
         let named = named(&process, &removed).await;

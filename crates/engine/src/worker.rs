@@ -149,7 +149,8 @@ struct Load(AtomicUsize);
 
 impl Process {
     /// With fresh counts, for a first configuration.
-    pub fn new(generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
+    pub fn new(mut generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
+        generation.logs = log_targets.newest();
         let program = &*generation.program;
         let mut limits = vec![IdleLimits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
@@ -397,7 +398,7 @@ impl Worker {
         let states = (0..known.places()).filter_map(|place| known.get(place));
         let states = states.map(|proxy_state| Local::new(Arc::clone(proxy_state))).collect();
         let counters = Arc::clone(&shared.counters.workers[id]);
-        let first = WorkerGeneration::new(shared.generation(), None, &counters, |proxy| logger.is_wanted(proxy));
+        let first = WorkerGeneration::new(shared.generation(), None, &counters);
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         let rule_costs = RuleCosts::default();
         rule_costs.measure(first.program.global.measure_rules);
@@ -465,7 +466,7 @@ impl Worker {
             if measures != before.program.global.measure_rules {
                 self.rule_costs.measure(measures);
             }
-            let next = WorkerGeneration::new(next, Some(&before), &self.counters, |proxy| self.logger.is_wanted(proxy));
+            let next = WorkerGeneration::new(next, Some(&before), &self.counters);
             self.generations.put(next);
         }
         let Some(before) = self.generations.announce() else { return };

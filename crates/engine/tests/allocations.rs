@@ -92,6 +92,21 @@ impl Engine {
         }
     }
 
+    /// Descriptors of the process, and tasks of the worker.
+    fn holdings(&self) -> (usize, usize) {
+        let (tell, told) = mpsc::channel();
+        // Behind what woke tasks that end.
+        let ask = move || {
+            rt::spawn(rt::Class::Background, rt::NO_TAG, async move {
+                rt::sleep(Duration::from_millis(5)).await;
+                tell.send(rt::tasks()).unwrap();
+            });
+        };
+        self.handle.post(0, Box::new(ask));
+        let tasks = told.recv().unwrap();
+        (std::fs::read_dir("/proc/self/fd").unwrap().count(), tasks)
+    }
+
     fn stop(self) {
         self.handle.stop();
         self.thread.join().unwrap();
@@ -293,25 +308,45 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     reloads_keep_nothing();
 }
 
-/// A process that goes over to other configurations again and again holds no byte of those before.
+/// A process that goes over to other configurations again and again holds no byte of those before, nor a descriptor, nor a task.
 fn reloads_keep_nothing() {
+    reload_often(|number| {
+        format!(
+            " acl known path /a{number} /b{number}\n http-request set-header x-number {number} if known\n \
+             http-request set-var(txn.v{}) str({number})\n http-response set-header x %[var(txn.v{})]\n",
+            number % 3,
+            number % 3
+        )
+    });
+    // Nobody takes these lines, and nobody sends any.
+    reload_often(|number| {
+        let port = 20_000 + number;
+        format!(
+            " log 127.0.0.1:{port} local0\n log tcp@127.0.0.1:{port} local0\n log /weir-{number} local0\n log stdout local0\n \
+             log-format \"{number} %ci\"\n log-tag t{number}\n"
+        )
+    });
+}
+
+/// Reloads often, each time with other lines of a proxy.
+fn reload_often(lines: impl Fn(usize) -> String) {
     const RELOADS: std::ops::RangeInclusive<usize> = 21..=220;
     // Less than a pointer and its allocation for each.
     const KEPT: isize = 16 * 200;
     let text = |number: usize| {
+        let lines = lines(number);
         format!(
-            "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 1s\nlisten l\n bind 127.0.0.1:80\n \
-             acl known path /a{number} /b{number}\n http-request set-header x-number {number} if known\n \
-             http-request set-var(txn.v{}) str({number})\n http-response set-header x %[var(txn.v{})]\n server s 127.0.0.1:81\n",
-            number % 3,
-            number % 3
+            "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 1s\nlisten l\n bind 127.0.0.1:80\n\
+             {lines} server s 127.0.0.1:81\n"
         )
     };
     let engine = Engine::start(&text(0));
     (1..*RELOADS.start()).for_each(|number| engine.reload(&text(number)));
+    let before = engine.holdings();
     let region = Region::new(ALLOCATOR);
     RELOADS.for_each(|number| engine.reload(&text(number)));
     let change = region.change();
+    assert_eq!(engine.holdings(), before);
     engine.stop();
     let kept = change.bytes_allocated as isize - change.bytes_deallocated as isize;
     assert!(kept.abs() < KEPT, "{kept} bytes after {} reloads", RELOADS.count());

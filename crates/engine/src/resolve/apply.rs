@@ -106,7 +106,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
         told.push(format!("port changed from '{old}' to '{new}'"));
     }
     if !told.is_empty() {
-        set_address(worker, server, ServerAddress::Inet { ip, port });
+        set_address(worker, (at.proxy.index, server), ServerAddress::Inet { ip, port });
         follow_address(&worker.process, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
         worker.announce(at.proxy.index, LogLevel::Notice, &text);
@@ -116,10 +116,10 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
 }
 
 /// Connections that are made from now on go there.
-fn set_address(worker: &Worker, server: &Server, address: ServerAddress) {
+fn set_address(worker: &Worker, (proxy, server): (usize, &Server), address: ServerAddress) {
     let shared = &worker.process;
     if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
-        shared.log_targets.move_server(server, address);
+        shared.log_targets.move_server((proxy, server.index), address);
     }
     shared.outgoing.set_address(server, address);
     shared.forget_links(server.serial);

@@ -461,7 +461,8 @@ impl Request<'_> {
                 (LogLevel::Emerg, format!("Cannot bind to source address before connect() for backend {name}."))
             }
         };
-        self.session.worker.logger.message(Some(self.proxy.index), level, &text);
+        let routes = &self.session.generation().logs;
+        self.session.worker.logger.message_of(routes, self.proxy.index, level, &text);
         Attempt::Unable
     }
 }

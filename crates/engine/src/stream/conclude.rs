@@ -21,7 +21,7 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
         observing::end(session, &known);
         otel::conclude(session, &mut known);
         instrumentation::conclude(session, &known);
-        if session.worker.logger.has_expressions(session.frontend) {
+        if session.log().has_expressions() {
             tracking::settle(session, &mut known);
         } else {
             tracking::conclude(session, &mut known);
@@ -32,9 +32,8 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
         && !known.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
         && session
-            .worker
-            .logger
-            .steps(session.frontend)
+            .log()
+            .steps()
             .is_none_or(|steps| steps.has(LogStep::Close) || verdict(session, &known) == Verdict::Invalid)
     {
         log(session, &known, Origin::Close);
@@ -46,8 +45,7 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
 #[cold]
 pub fn log_malformed(session: &Session) {
     // Lines of the default format begin with what is known of a request.
-    let (logger, frontend) = (&session.worker.logger, session.frontend);
-    if !session.is_logged() || logger.moment(frontend) == LogMoment::Request {
+    if !session.is_logged() || session.log().moment() == LogMoment::Request {
         return;
     }
     learn_destination(session);
@@ -63,7 +61,7 @@ pub fn log_malformed(session: &Session) {
 
 /// Asks where the client has connected to, if lines tell it.
 pub fn learn_destination(session: &Session) {
-    if session.worker.logger.tells_destination(session.frontend) {
+    if session.log().tells_destination() {
         session.destination();
     }
 }
@@ -75,13 +73,13 @@ pub fn log_step(session: &Session, state: &SharedStreamState, origin: Origin) {
     if !session.is_logged() {
         return;
     }
-    let (logger, frontend) = (&session.worker.logger, session.frontend);
+    let route = session.log();
     // The connection may be closed when a later line is written.
     learn_destination(session);
-    let steps = logger.steps(frontend);
+    let steps = route.steps();
     match steps {
         Some(steps) if !steps.has(origin.step()) => return,
-        None if due(session.proxy().mode, origin) != Some(logger.moment(frontend)) => return,
+        None if due(session.proxy().mode, origin) != Some(route.moment()) => return,
         _ => {}
     }
     let mut state = state.borrow_mut();
@@ -116,13 +114,13 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
     if !session.is_logged() {
         return;
     }
-    let (logger, frontend) = (&session.worker.logger, session.frontend);
+    let (logger, route) = (&session.worker.logger, session.log());
     let level = match state.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,
         None => None,
     };
-    if logger.tells_identifier(frontend) {
+    if route.tells_identifier() {
         let _ = view.unique_id();
     }
     learn_destination(session);
@@ -139,7 +137,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
         }
         view.lend(|context| {
             logger.traffic(
-                frontend,
+                route,
                 Verdict::Normal,
                 &record,
                 Shown { level, context: Some(context), profile, span: otel::span(state) },
@@ -176,8 +174,8 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
         Some(level) => level,
         None => None,
     };
-    let (logger, frontend, verdict) = (&session.worker.logger, session.frontend, verdict(session, state));
-    if verdict != Verdict::Invalid && logger.tells_identifier(frontend) {
+    let (logger, route, verdict) = (&session.worker.logger, session.log(), verdict(session, state));
+    if verdict != Verdict::Invalid && route.tells_identifier() {
         let _ = EvalContext::log(session, state).unique_id();
     }
     let origin = if verdict == Verdict::Invalid { Origin::SessionError } else { origin };
@@ -199,12 +197,12 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
             _ => {}
         }
         let shown = Shown { level, span: otel::span(state), ..Shown::default() };
-        if logger.has_expressions(frontend) {
+        if route.has_expressions() {
             EvalContext::log(session, state).lend(|context| {
-                logger.traffic(frontend, verdict, &record, Shown { context: Some(context), ..shown });
+                logger.traffic(route, verdict, &record, Shown { context: Some(context), ..shown });
             });
         } else {
-            logger.traffic(frontend, verdict, &record, shown);
+            logger.traffic(route, verdict, &record, shown);
         }
     });
 }
@@ -273,7 +271,7 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         response_captures: &response_captures,
         request_cookie: captures.cookie.get(),
         response_cookie: captures.set_cookie.get(),
-        ..worker.logger.record(session.frontend, session.accept_date())
+        ..worker.logger.record(session.log(), session.accept_date())
     };
     use_record(&record);
 }

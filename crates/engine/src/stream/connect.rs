@@ -300,7 +300,7 @@ impl Request<'_> {
         state.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         state.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
-        if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {
+        if rules_ask || self.session.log().tells_backend_source() {
             state.attempts.backend_source = match link.carrier.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),

@@ -322,7 +322,9 @@ pub fn log_errors(session: &Session, backend: &Backend, upstream: &mut Upstream<
     for message in upstream.take_errors() {
         let text = || (format!("rcvd FCGI STDERR record: {}", printable(&message)), String::new());
         session.worker.trace(&events::FCGI_STDERR, Level::User, Subject::default, text);
-        session.worker.logger.application(app.index, LogLevel::Err, &printable(&message));
+        if let Some(route) = session.generation().logs.application(app.index) {
+            session.worker.logger.say(route, LogLevel::Err, &printable(&message));
+        }
     }
 }
 

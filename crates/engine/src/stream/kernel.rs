@@ -63,10 +63,10 @@ pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Va
 
 /// The server's connection is closed, or becomes another stream's.
 pub fn part_from_server(session: &Session, state: &mut StreamState, server: SocketQuery) {
-    state.attempts.server_kernel.part(server, session.worker.logger.asks_kernel(session.frontend));
+    state.attempts.server_kernel.part(server, session.log().asks_kernel());
 }
 
 /// The client's connection is closed before the stream's line is written.
 pub fn part_from_client(session: &Session, state: &mut StreamState) {
-    state.client_kernel.part(session.socket(), session.worker.logger.asks_kernel(session.frontend));
+    state.client_kernel.part(session.socket(), session.log().asks_kernel());
 }

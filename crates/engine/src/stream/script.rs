@@ -259,7 +259,7 @@ impl<'a> StreamAccess<'a> {
 
     /// Writes a line to the log of its frontend.
     pub fn log(&self, level: LogLevel, text: &str) {
-        self.session.worker.logger.message(Some(self.session.frontend), level, text);
+        self.session.worker.logger.say(self.session.log(), level, text);
     }
 }
 

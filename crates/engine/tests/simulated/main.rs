@@ -64,6 +64,7 @@ mod recording;
 mod records;
 mod reload_crossings;
 mod reload_orders;
+mod reloaded_logs;
 mod reloaded_proxies;
 mod reloaded_tables;
 mod reloaded_targets;

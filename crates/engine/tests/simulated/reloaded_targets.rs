@@ -20,7 +20,7 @@ const THREE: &str = "10.0.3.3:514";
 const OTHER: &str = "10.0.0.1:81";
 
 /// A server of log lines: what it has got.
-fn collect(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
+pub fn collect(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (kept, mut socket) = (Rc::clone(&lines), Datagram::bind(&Address::Inet(at.parse().unwrap())).unwrap());
     world.scope.spawn(async move {

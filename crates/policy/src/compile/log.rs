@@ -16,6 +16,7 @@ use expression::Conversion;
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::{EvalPlace, Type};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a ring unless `size` is written: HAProxy's BUFSIZE.
@@ -88,27 +89,21 @@ impl Compiler<'_> {
         })
     }
 
-    /// The ring behind `log tcp@…`, one for each address.
+    /// What `log tcp@…` stands for.
     fn stream_target(&mut self, address: &AddressSpec, written: &LogSpec) -> Option<LogAddress> {
         let server = self.ring_server("", "", &Spanned::new(address.clone(), written.span), LogProtocol::Legacy)?;
-        let known = self.rings.iter().position(|ring| {
-            ring.name.is_empty() && ring.servers.first().is_some_and(|known| known.address == server.address)
-        });
-        let index = known.unwrap_or(self.rings.len());
-        if known.is_none() {
-            self.rings.push(Ring {
-                name: "".into(),
-                description: "".into(),
-                format: None,
-                maxlen: u16::MAX.into(),
-                size: RING_SIZE as usize,
-                backing_file: None,
-                connect_timeout: Duration::from_secs(1),
-                server_timeout: Duration::from_secs(5),
-                servers: vec![server],
-            });
-        }
-        Some(LogAddress::Ring(index))
+        let ring = Ring {
+            name: "".into(),
+            description: "".into(),
+            format: None,
+            maxlen: u16::MAX.into(),
+            size: RING_SIZE as usize,
+            backing_file: None,
+            connect_timeout: Duration::from_secs(1),
+            server_timeout: Duration::from_secs(5),
+            servers: vec![server],
+        };
+        Some(LogAddress::Stream(Arc::new(ring)))
     }
 
     /// How a server of a backend in `mode log` gets its lines: over TCP through a ring of its own.
@@ -141,7 +136,7 @@ impl Compiler<'_> {
         };
         let file = self.shared.files.get(proxy.span.file as usize).map_or("", String::as_str);
         let line = proxy.span.line;
-        self.rings.push(Ring {
+        Some(LogServer::Stream(Arc::new(Ring {
             description: format!("created from log backend declared into '{file}' at line {line}").into(),
             format: None,
             maxlen: u16::MAX.into(),
@@ -156,8 +151,7 @@ impl Compiler<'_> {
                 tls: tls.map(|tls| self.fixed(tls)),
             }],
             name,
-        });
-        Some(LogServer::Ring(self.rings.len() - 1))
+        })))
     }
 
     /// The converters of `balance log-hash`.

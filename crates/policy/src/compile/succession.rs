@@ -177,7 +177,8 @@ fn arrange_engines(spec: &mut Spec, former: &Program, program: &Program) -> bool
     }
     let mut left: Vec<Option<usize>> = (0..program.spoe_logs.len()).map(Some).collect();
     let stays = |before: &SpoeLog| {
-        let is_same = |one: &Option<usize>| one.is_some_and(|at| program.spoe_logs.get(at) == Some(before));
+        let is_named = |at: usize| program.spoe_logs.get(at).is_some_and(|after| after.engine == before.engine);
+        let is_same = |one: &Option<usize>| one.is_some_and(is_named) && !before.engine.is_empty();
         let at = left.iter().position(is_same)?;
         left[at].take()
     };

@@ -5,10 +5,11 @@ use config::spec::{LogLevel, LogProtocol, LogStep, LogSteps, SyslogFormat};
 use expression::log_format::LogFormat;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A target's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum LogAddress {
     /// UDP; port 514 where none was written.
     Inet(SocketAddr),
@@ -20,6 +21,8 @@ pub enum LogAddress {
     Descriptor(i32),
     /// Index of a ring in [`super::Program::rings`].
     Ring(usize),
+    /// `tcp@…`: a connection, and the ring before it. Lines of equal ones go over the same connection.
+    Stream(Arc<Ring>),
     /// Index of a backend in `mode log` in [`super::Program::proxies`].
     Backend(usize),
     /// The collector of the newest configuration.
@@ -27,12 +30,36 @@ pub enum LogAddress {
 }
 
 /// How a server in `mode log` gets its lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum LogServer {
     /// As datagrams.
     Datagrams,
-    /// Over a connection, through that ring of [`super::Program::rings`].
-    Ring(usize),
+    /// Over a connection, through a ring of its own.
+    Stream(Arc<Ring>),
+}
+
+impl PartialEq for LogServer {
+    /// Where a server is written makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Datagrams, Self::Datagrams) => true,
+            (Self::Stream(own), Self::Stream(other)) => {
+                let other = Ring { description: own.description.clone(), ..(**other).clone() };
+                **own == other
+            }
+            _ => false,
+        }
+    }
+}
+
+impl LogServer {
+    /// What stands before its connection.
+    pub fn ring(&self) -> Option<&Arc<Ring>> {
+        match self {
+            Self::Datagrams => None,
+            Self::Stream(ring) => Some(ring),
+        }
+    }
 }
 
 /// `sample <ranges>:<size>`: out of every `size` lines, those whose number (from 1) is in one of the ranges.

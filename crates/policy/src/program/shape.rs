@@ -2,8 +2,8 @@
 //! state, idle connections and the senders of logs were made of has to stay. Must never change either.
 
 use super::{
-    Backend, Bind, BindAddress, Frontend, Global, Listening, Program, Proxy, Server, ServerAddress, ServerPort,
-    SpoeLog, Tracking,
+    Backend, Bind, BindAddress, Frontend, Global, Listening, Options, Program, Proxy, Server, ServerAddress,
+    ServerPort, SpoeLog, Tracking,
 };
 use crate::rule::ServerChoice;
 use expression::Expression;
@@ -64,9 +64,8 @@ impl Program {
     pub fn differences(&self, next: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let fields = fields!(Program, self, next,
-            kept: [caches, rings, log_forwards, fcgi_logs, profiles, resolvers, peers, namespaces, runtime, variables,
-                   event_descriptors, spare_logs],
-            free: [traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
+            kept: [caches, rings, log_forwards, resolvers, peers, namespaces, runtime, variables, event_descriptors],
+            free: [fcgi_logs, profiles, spare_logs, traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
             apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.
@@ -125,6 +124,9 @@ fn engines(own: &[SpoeLog], next: &[SpoeLog], found: &mut Vec<Difference>) {
     for place in 0..own.len().max(next.len()) {
         match (own.get(place), next.get(place)) {
             (Some(before), Some(after)) if before == after => {}
+            (Some(before), Some(after)) if before.engine == after.engine => {
+                found.push(free(format!("log targets of SPOE engine {}", before.engine)));
+            }
             (None, Some(after)) => found.push(free(format!("SPOE engine {} is added", after.engine))),
             (Some(before), Some(after)) if after.engine.is_empty() => {
                 found.push(free(format!("SPOE engine {} is removed", before.engine)));
@@ -154,11 +156,11 @@ fn comes_or_goes(proxy: &Proxy, global: &Global, change: &str) -> Difference {
 
 fn global(own: &Global, next: &Global) -> Vec<Field> {
     fields!(Global, own, next,
-        kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize, logurilen,
+        kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize,
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
-               datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks, logs,
-               log_tag, log_send_hostname, measure_tasks, anonymous_key, shared_counters],
-        free: [descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
+               datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks,
+               measure_tasks, anonymous_key, shared_counters],
+        free: [logs, log_tag, log_send_hostname, logurilen, descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
                pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
                close_spread, node, measure_rules],
@@ -168,11 +170,17 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
 fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Difference>) {
     let whose = format!("proxy {}", own.name);
     let fields = fields!(Proxy, own, next,
-        kept: [index, name, id, guid, kind, mode, disabled, unpublished, options, logs, log_lines, log_tag],
-        free: [description, rules, filters, compression, timeouts, close_mode, http, monitor_uri, monitor_fail, stats,
-               errors, mail],
-        apart: [id_is_written, frontend, backend, fixed, slow_userlists]);
+        kept: [index, name, id, guid, kind, mode, disabled, unpublished],
+        free: [logs, log_lines, log_tag, description, rules, filters, compression, timeouts, close_mode, http,
+               monitor_uri, monitor_fail, stats, errors, mail],
+        apart: [id_is_written, options, frontend, backend, fixed, slow_userlists]);
     of(fields, &whose, found);
+    // Connections to servers were told how they end; what addresses and servers have of the others is compared there.
+    let options = fields!(Options, &own.options, &next.options,
+        kept: [nolinger],
+        free: [dontlognull, splice, clitcpka, srvtcpka, idle_close_on_response, independent_streams],
+        apart: []);
+    of(options, &format!("options of {whose}"), found);
     match (&own.frontend, &next.frontend) {
         (Some(own), Some(next)) => frontend(own, next, &whose, found),
         (None, None) => {}
@@ -296,24 +304,28 @@ fn server(own: &Server, next: &Server) -> Vec<Field> {
 impl Server {
     /// Whether another server may have the place of this one once nothing refers to this one any more: all that the process
     /// has made of the place, and all that sessions of older configurations read there, is the same for both. Names, addresses
-    /// and cookies are told to those sessions.
+    /// and cookies are told to those sessions. How lines get to a server is known to the process alone.
     pub(crate) fn leaves_place_to(&self, next: &Self) -> bool {
         let fields = fields!(Server, self, next,
             kept: [index, id, host, resolving, maxconn, minconn, strict_maxconn, pool_max_conn, pool_low_conn,
-                   pool_purge_delay, connecting, log, tracking, non_stick, max_reuse, redirect],
+                   pool_purge_delay, connecting, tracking, non_stick, max_reuse, redirect],
             free: [name, address, weight, maxqueue, cookie, disabled, backup, guid, place, slowstart, check,
                    unchecked_level, agent, down_shuts_sessions, up_shuts_backups],
-            apart: [serial, id_is_written, fixed, written]);
-        self.is_plain() && next.is_plain() && fields.iter().all(|(_, is_kept)| !is_kept)
+            apart: [serial, id_is_written, fixed, written, log]);
+        let is_fixed = self.has_one_address() && next.has_one_address() && self.log.is_some() == next.log.is_some();
+        is_fixed && fields.iter().all(|(_, is_kept)| !is_kept)
     }
 
     /// Whether all connections to it go to one address, which is the one that is written.
     pub fn is_plain(&self) -> bool {
+        self.has_one_address() && self.log.is_none()
+    }
+
+    fn has_one_address(&self) -> bool {
         let is_one =
             matches!(self.address, ServerAddress::Inet { ip, port: ServerPort::Exact(_) } if !ip.is_unspecified());
         is_one
             && self.resolving.is_none()
-            && self.log.is_none()
             && self.tracking == Tracking { proxy: self.tracking.proxy, ..Tracking::default() }
     }
 

@@ -1,7 +1,7 @@
 //! Backends in `mode log`: which of its servers a line goes to (configuration manual, section 4.2 "mode" and "balance").
 //! Must never send a line.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use balance::Recogniser;
 use base::AppendOnlyVec;
@@ -10,10 +10,9 @@ use expression::Conversion;
 use expression::pattern::ListStates;
 use expression::sample::Value;
 use live::{Live, PickContext};
-use policy::program::{LogServer, Program, Proxy, Server};
-use rt::net::Address;
+use policy::program::{Program, Proxy};
 
-use super::targets::LineTarget;
+use super::places::{Place, Places, When};
 use crate::generation::Generation;
 use crate::service::bare;
 
@@ -25,8 +24,8 @@ pub struct Balance {
     proxy: usize,
     /// What the key of a line is made by.
     key: Option<Key>,
-    /// Each server's place; `None`: there was no room for it.
-    places: AppendOnlyVec<Option<usize>>,
+    /// Each server's place; `None`: it was removed.
+    places: AppendOnlyVec<Mutex<Option<Arc<Place>>>>,
 }
 
 /// The configuration that a backend came with is what its key is evaluated in.
@@ -38,41 +37,43 @@ struct Key {
     lists: Arc<ListStates>,
 }
 
-/// What a server of log lines is.
-pub(super) fn place(server: &Server) -> LineTarget {
-    match server.log {
-        Some(LogServer::Ring(ring)) => LineTarget::Ring(ring),
-        // The program has resolved every address that lines can go to.
-        Some(LogServer::Datagrams) | None => {
-            LineTarget::server(server.serial, server.address.of_syslog().map_or(Address::Unnamed, Address::Inet))
-        }
-    }
-}
-
 impl Balance {
     /// The backend that a proxy is; its servers become places.
-    pub(super) fn new(
-        generation: &Generation,
-        live: &Arc<Live>,
-        proxy: &Proxy,
-        add: &mut dyn FnMut(LineTarget) -> Option<usize>,
-    ) -> Self {
+    pub(super) fn new(generation: &Generation, live: &Arc<Live>, proxy: &Proxy, opened: &Places, when: When) -> Self {
         let key = proxy.backend.as_ref().and_then(|backend| {
             let (conversion, recogniser) = (backend.log_key.clone()?, backend.recogniser.clone()?);
             let (program, lists) = (Arc::clone(&generation.program), Arc::clone(&generation.lists));
             Some(Key { conversion, recogniser, program, lists })
         });
-        let places = proxy.servers().map(|server| add(place(server))).collect();
+        let places = proxy.servers().map(|server| Mutex::new(Some(opened.server(server, when)))).collect();
         Self { live: Arc::clone(live), proxy: proxy.index, key, places }
     }
 
-    /// Gives a server that is added its place. False: it is not the next one, or there is no room.
-    pub(super) fn add(&self, server: &Server, place: usize) -> bool {
-        self.places.push(|_| Some(place)) == Ok(server.index)
+    /// Gives a server that is added its place, by its index: the next one, or that of one that was removed. False: there is no room.
+    pub(super) fn add(&self, server: usize, place: Arc<Place>) -> bool {
+        match self.places.get(server) {
+            Some(vacant) => {
+                *vacant.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+                true
+            }
+            None => self.places.push(|_| Mutex::new(Some(place))) == Ok(server),
+        }
+    }
+
+    /// A server that was removed gets nothing more.
+    pub(super) fn forget(&self, server: usize) {
+        let place =
+            self.places.get(server).and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(place);
+    }
+
+    /// Where the lines of a server go, by its index.
+    pub(super) fn place(&self, server: usize) -> Option<Arc<Place>> {
+        self.places.get(server)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The place that a line goes to. `None`: no server takes part, or the line has no key.
-    pub(super) fn choose(&self, line: &[u8], arena: &mut Bump) -> Option<usize> {
+    pub(super) fn choose(&self, line: &[u8], arena: &mut Bump) -> Option<Arc<Place>> {
         let hash = match &self.key {
             Some(key) => {
                 let hash = self.hash(key, line, arena);
@@ -83,7 +84,7 @@ impl Balance {
         };
         let state = self.live.proxies.get(self.proxy)?;
         let server = state.choose(&PickContext { hash, random: rt::random(), ..PickContext::default() })?;
-        self.places.get(server).copied().flatten()
+        self.place(server)
     }
 
     fn hash(&self, key: &Key, line: &[u8], arena: &Bump) -> Option<u32> {

@@ -3,11 +3,11 @@
 
 use base::moment::WallTime;
 use bumpalo::Bump;
-use config::spec::{LogLevel, LogSteps};
+use config::spec::LogLevel;
 use expression::log_format::{LogFormat, connection_error};
 use expression::record::{Origin, Record};
 use expression::sample::Context;
-use policy::program::{LogMoment, LogProfile};
+use policy::program::LogProfile;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::Write as _;
@@ -21,9 +21,9 @@ use wire::syslog::message::Message;
 use wire::syslog::relay::{self, Given};
 use wire::syslog::{Header, Timestamp};
 
-use super::ring;
+use super::routes::{Destination, Route, Routes, Target};
 use super::sender::Sender;
-use super::targets::{Relay, Route, Target, Targets};
+use super::targets::{Relay, Targets};
 use super::telemetry::RecordHead;
 use crate::telemetry::nanoseconds;
 
@@ -158,7 +158,7 @@ pub struct Shown<'a> {
 impl Logger {
     /// For the current worker, which gets a task that sends at the end of each turn.
     pub fn new(targets: Arc<Targets>) -> Self {
-        let sender = Sender::new(targets.places.len());
+        let sender = Sender::new();
         let state =
             State { text: Text::default(), now: Timestamp::default(), sender, arena: Bump::new(), source: Vec::new() };
         let inner = Rc::new(Inner {
@@ -170,63 +170,32 @@ impl Logger {
             flusher: RefCell::default(),
         });
         rt::spawn(rt::Class::Normal, rt::NO_TAG, flush_turns(Rc::downgrade(&inner)));
-        forward_rings(&inner.targets);
+        inner.targets.places.forward(rt::worker().into());
         Self { inner }
     }
 
-    /// Whether the lines of that proxy go anywhere.
-    pub fn is_wanted(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty())
+    /// Where the lines of a proxy go in the newest configuration, or those of the process. It locks: who serves a session asks that one
+    /// for its own.
+    pub(super) fn newest(&self, proxy: Option<usize>) -> Option<Arc<Route>> {
+        let routes = self.inner.targets.newest();
+        proxy.map_or(Some(&routes.process), |index| routes.proxy(index)).cloned()
     }
 
     /// Whether a message to the log of that proxy, or of the process, goes anywhere.
     pub fn has_targets(&self, proxy: Option<usize>) -> bool {
-        let targets = &self.inner.targets;
-        let route = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index));
-        route.is_some_and(|route| !route.targets.is_empty())
-    }
-
-    /// When lines of that proxy are written.
-    pub fn moment(&self, proxy: usize) -> LogMoment {
-        self.inner.targets.proxies.get(proxy).map_or(LogMoment::End, |route| route.moment)
-    }
-
-    /// Whether lines of that proxy hold expressions.
-    pub fn has_expressions(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.has_expressions)
-    }
-
-    /// Whether lines of that proxy tell the unique identifier of a request.
-    pub fn tells_identifier(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.tells_identifier)
-    }
-
-    /// Whether lines of that proxy tell the address that the client connected to.
-    pub fn tells_destination(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty() && route.tells_destination)
-    }
-
-    /// Whether lines of a frontend tell what the kernel knows of a connection.
-    pub fn asks_kernel(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.asks_kernel)
-    }
-
-    /// Whether lines of that proxy tell the address that the connection to the server comes from.
-    pub fn tells_backend_source(&self, proxy: usize) -> bool {
-        let route = self.inner.targets.proxies.get(proxy);
-        route.is_some_and(|route| !route.targets.is_empty() && route.tells_backend_source)
+        self.newest(proxy).is_some_and(|route| route.is_wanted())
     }
 
     /// A record that tells what is the same for all lines of a frontend: process, host, limit, how many lines there were,
     /// and the time zone at that date.
-    pub fn record(&self, proxy: usize, accept_date: WallTime) -> Record<'_> {
+    pub fn record<'r>(&'r self, route: &'r Route, accept_date: WallTime) -> Record<'r> {
         Record {
-            log_counter: self.inner.targets.proxies.get(proxy).map_or(0, Route::lines),
+            log_counter: route.count(),
             pid: self.inner.pid,
             hostname: &self.inner.targets.hostname,
             accept_date,
             local_offset: self.local_offset(accept_date.seconds),
-            request_limit: self.inner.targets.request_limit,
+            request_limit: route.manner.request_limit,
             ..Record::default()
         }
     }
@@ -241,14 +210,8 @@ impl Logger {
         self.inner.zone.offset(seconds)
     }
 
-    /// `log-steps` of that proxy.
-    pub fn steps(&self, proxy: usize) -> Option<LogSteps> {
-        self.inner.targets.proxies.get(proxy).and_then(|route| route.lines.steps)
-    }
-
     /// Logs traffic of a frontend, as its options want it. The counter of lines is filled in here.
-    pub fn traffic(&self, proxy: usize, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
-        let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
+    pub fn traffic(&self, route: &Route, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
         let lines = &route.lines;
         let by_rule = matches!(record.origin, Origin::Rule(_));
         let wording = match (verdict, &lines.error) {
@@ -261,39 +224,40 @@ impl Logger {
         let failed = verdict != Verdict::Normal && lines.separate_errors;
         let level = shown.level.unwrap_or(if failed { LogLevel::Err } else { LogLevel::Info });
         let record = Record { partial: lines.as_soon_as_possible, ..*record };
-        let profile = shown.profile.and_then(|index| self.inner.targets.profiles.get(index));
+        let profile = shown.profile.and_then(|index| route.manner.profiles.get(index));
         let line = Line { wording, record: Some(&record), context: shown.context, profile, span: shown.span };
-        self.inner.send(Some(proxy), route, level, &line);
+        self.inner.send(route, level, &line);
     }
 
     /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
     /// configuration manual's section 8.2.5 has it, with `reason`.
-    pub fn connection_error(&self, proxy: usize, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
-        let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
+    pub fn connection_error(&self, route: &Route, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
         let wording = lines.error.as_ref().map_or(Wording::Reason(reason), Wording::Format);
         let line = Line { wording: Some(wording), record: Some(record), context, ..Line::default() };
-        self.inner.send(Some(proxy), route, level, &line);
+        self.inner.send(route, level, &line);
     }
 
-    /// Sends a message to the targets of a proxy, or to those of the process.
+    /// Sends a message to the targets of a proxy, or to those of the process, as the newest configuration has them.
     pub fn message(&self, proxy: Option<usize>, level: LogLevel, text: &str) {
-        let targets = &self.inner.targets;
-        let Some(route) = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index)) else { return };
-        self.inner.send(proxy, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+        if let Some(route) = self.newest(proxy) {
+            self.say(&route, level, text);
+        }
     }
 
-    /// Sends what a FastCGI application has written to standard error to the targets of its section.
-    pub fn application(&self, index: usize, level: LogLevel, text: &str) {
-        let Some(route) = self.inner.targets.applications.get(index) else { return };
-        self.inner.send(None, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+    /// Sends a message about a session to the targets of a proxy, as the session's configuration has them.
+    pub fn message_of(&self, routes: &Routes, proxy: usize, level: LogLevel, text: &str) {
+        match routes.proxy(proxy) {
+            Some(route) => self.say(route, level, text),
+            // It came later.
+            None => self.message(Some(proxy), level, text),
+        }
     }
 
-    /// Sends a line about an agent to the targets of its section.
-    pub fn agent(&self, index: usize, level: LogLevel, text: &str) {
-        let Some(route) = self.inner.targets.agent(index) else { return };
-        self.inner.send(None, route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+    /// Sends a message to targets.
+    pub fn say(&self, route: &Route, level: LogLevel, text: &str) {
+        self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
     /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.
@@ -313,13 +277,13 @@ impl Logger {
 }
 
 impl Inner {
-    fn send(&self, owner: Option<usize>, route: &Route, level: LogLevel, line: &Line<'_>) {
+    fn send(&self, route: &Route, level: LogLevel, line: &Line<'_>) {
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
         let State { text, now, sender, arena, .. } = &mut *state;
         let mut rendered = None;
         let mut count = None;
         for target in &route.targets {
-            let Some(chosen) = self.choose(route, target, line) else { continue };
+            let Some(chosen) = Self::choose(route, target, line) else { continue };
             let Some(severity) = target.severity(level) else { continue };
             if rendered.is_none() {
                 let wall = rt::wall();
@@ -333,21 +297,29 @@ impl Inner {
                 line.render(&chosen, number, text);
             }
             if is_first && self.targets.tap.has_readers() {
-                self.targets.tap.append(owner, &text.line);
+                self.targets.tap.append(route.owner, &text.line);
             }
-            let Some(place) = self.targets.place(target.destination, &text.line, arena) else {
-                self.targets.count_dropped(1);
-                continue;
+            let chosen_place;
+            let place = match &target.destination {
+                Destination::Place(place) => place,
+                Destination::Backend(backend) => {
+                    chosen_place = self.targets.choose(*backend, &text.line, arena);
+                    let Some(place) = &chosen_place else {
+                        self.targets.count_dropped(1);
+                        continue;
+                    };
+                    place
+                }
             };
             let header = Header {
                 facility: target.facility,
                 severity,
-                hostname: self.targets.named_host.as_deref(),
+                hostname: route.manner.named_host.as_deref(),
                 tag: chosen.tag,
                 pid: self.pid,
                 structured_data: &text.structured_data,
             };
-            if self.targets.takes_records(place) {
+            if place.takes_records() {
                 let head = RecordHead {
                     time: nanoseconds(rt::wall()),
                     severity,
@@ -385,13 +357,21 @@ impl Inner {
         let level = LogLevel::NAMES.get(usize::from(message.severity())).map_or(LogLevel::Debug, |row| row.1);
         for (target, format) in &relay.targets {
             let Some(severity) = target.severity(level) else { continue };
-            let Some(place) = self.targets.place(target.destination, message.text, arena) else {
-                self.targets.count_dropped(1);
-                continue;
+            let chosen;
+            let place = match &target.destination {
+                Destination::Place(place) => place,
+                Destination::Backend(backend) => {
+                    chosen = self.targets.choose(*backend, message.text, arena);
+                    let Some(place) = &chosen else {
+                        self.targets.count_dropped(1);
+                        continue;
+                    };
+                    place
+                }
             };
             let source = source.map(|_| name.as_slice());
             let given = Given { facility: target.facility, severity, strategy: relay.strategy, source };
-            if self.targets.takes_records(place) {
+            if place.takes_records() {
                 let head = RecordHead {
                     time: nanoseconds(wall),
                     severity,
@@ -414,12 +394,12 @@ impl Inner {
     }
 
     /// How a line looks to a target: its profile may say something else than the proxy. `None`: it does not get it.
-    fn choose<'a>(&'a self, route: &'a Route, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
+    fn choose<'a>(route: &'a Route, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
         let Some(record) = line.record else {
             return Some(Chosen { wording: line.wording?, structured_data: None, tag: &route.tag });
         };
         let usual = route.lines.structured_data.as_ref();
-        let profile = line.profile.or_else(|| self.targets.profiles.get(target.profile?));
+        let profile = line.profile.or_else(|| route.manner.profiles.get(target.profile?));
         let Some(profile) = profile else {
             return Some(Chosen { wording: line.wording?, structured_data: usual, tag: &route.tag });
         };
@@ -452,16 +432,6 @@ impl Drop for Inner {
         self.flush();
         // The task ends when it finds the logger gone.
         self.wake();
-    }
-}
-
-/// Starts this worker's share of the tasks that send what is in rings.
-fn forward_rings(targets: &Arc<Targets>) {
-    let (worker, workers) = (usize::from(rt::worker()), rt::workers());
-    for (ring, content) in targets.rings.iter().enumerate().filter(|(ring, _)| ring % workers.max(1) == worker) {
-        for server in 0..content.servers() {
-            rt::spawn(rt::Class::Normal, rt::NO_TAG, ring::forward(Arc::clone(targets), ring, server));
-        }
     }
 }
 

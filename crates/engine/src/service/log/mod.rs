@@ -1,15 +1,16 @@
 //! Log lines: to which targets a proxy sends them, in which shape, and their sending (configuration manual, section 4.2
 //! "log" and chapter 8).
 //!
-//! [`Targets`] is compiled once and shared by all workers; each has a [`Logger`], which gathers the lines of a turn and
+//! [`Routes`] are compiled of each configuration that is served, [`Targets`] is what the process has; workers share both. Each has a [`Logger`], which gathers the lines of a turn and
 //! sends them together. A line that cannot be sent at once is dropped and counted: logging must never make anybody wait.
 
 mod balance;
-mod later;
 mod lines;
 mod logger;
+mod places;
 mod relay;
 mod ring;
+mod routes;
 mod sampling;
 mod sender;
 mod tap;
@@ -18,6 +19,7 @@ mod telemetry;
 
 pub use logger::{Logger, Shown, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};
+pub use routes::{Route, Routes};
 pub use tap::TapReader;
 pub use targets::{Problem, Targets};
 

@@ -16,6 +16,11 @@ impl Sampling {
         Self { sample, seen: AtomicU64::new(0) }
     }
 
+    /// Whether its rounds are these.
+    pub fn is_of(&self, sample: &Sample) -> bool {
+        self.sample == *sample
+    }
+
     /// Counts a line and tells whether the target gets it.
     pub fn takes(&self) -> bool {
         let number = self.seen.fetch_add(1, Ordering::Relaxed) % u64::from(self.sample.size.max(1)) + 1;

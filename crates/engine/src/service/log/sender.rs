@@ -4,19 +4,27 @@
 use rt::net::{Address, Datagram, Family};
 use rt::{ATOMIC, Output};
 use std::io::{self, IoSlice};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::lines::Lines;
-use super::targets::{LineTarget, Targets};
+use super::places::{LineTarget, Place};
+use super::targets::Targets;
 
 /// One worker's sockets and waiting lines.
 #[derive(Debug)]
 pub struct Sender {
-    /// For each place the lines that wait.
-    waiting: Vec<Lines>,
+    /// What waits, by the numbers of the places.
+    waiting: Vec<Waiting>,
     /// One unconnected socket a family. Addresses are looked up with each sending, so that a log daemon that comes back
     /// with a new socket at the same path gets the next line.
     sockets: [Option<Datagram>; 3],
+}
+
+/// What waits for a place. Nothing holds a place longer than its lines, or the rest of one, wait here.
+#[derive(Debug, Default)]
+struct Waiting {
+    place: Option<Arc<Place>>,
+    lines: Lines,
 }
 
 /// Lines that wait for one place before they are sent without waiting for the turn's end.
@@ -25,25 +33,27 @@ const MOST_LINES: usize = 64;
 const MOST_BYTES: usize = 64 * 1024;
 
 impl Sender {
-    /// With nothing to send to that many places.
-    pub fn new(places: usize) -> Self {
-        Self { waiting: (0..places).map(|_| Lines::default()).collect(), sockets: [None, None, None] }
+    /// With nothing to send.
+    pub fn new() -> Self {
+        Self { waiting: Vec::new(), sockets: [None, None, None] }
     }
 
     /// Takes a line of at most `length` bytes for a place, or a record.
-    pub fn push(&mut self, targets: &Targets, place: usize, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
-        if place >= self.waiting.len() {
-            // It came after this worker.
-            self.waiting.resize_with(place + 1, Lines::default);
+    pub fn push(&mut self, targets: &Targets, place: &Arc<Place>, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        if place.number >= self.waiting.len() {
+            self.waiting.resize_with(place.number + 1, Waiting::default);
         }
-        let waiting = &mut self.waiting[place];
-        if targets.takes_records(place) {
-            waiting.push_record(write);
+        let waiting = &mut self.waiting[place.number];
+        // No other place has that number while this one is held.
+        waiting.place.get_or_insert_with(|| Arc::clone(place));
+        let lines = &mut waiting.lines;
+        if place.takes_records() {
+            lines.push_record(write);
         } else {
-            waiting.push(length, write);
+            lines.push(length, write);
         }
-        if waiting.count() >= MOST_LINES || waiting.size() >= MOST_BYTES {
-            self.flush_place(targets, place);
+        if lines.count() >= MOST_LINES || lines.size() >= MOST_BYTES {
+            self.flush_place(targets, place.number);
         }
     }
 
@@ -56,22 +66,26 @@ impl Sender {
         done
     }
 
-    fn flush_place(&mut self, targets: &Targets, place: usize) -> bool {
-        let lines = &mut self.waiting[place];
+    fn flush_place(&mut self, targets: &Targets, number: usize) -> bool {
+        let Waiting { place, lines } = &mut self.waiting[number];
+        let Some(open) = place else { return true };
         let count = lines.count();
-        let (sent, done) = match &targets.places[place] {
+        let (sent, done) = match &open.target {
             LineTarget::Output(None) => (0, true),
             LineTarget::Output(Some(output)) => write_lines(output, lines),
             _ if count == 0 => (0, true),
             LineTarget::Telemetry => (targets.channel.push(rt::worker().into(), lines), true),
-            LineTarget::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
-            LineTarget::Server(_, address) => {
+            LineTarget::Ring(ring) | LineTarget::Stream(ring) => (count - ring.append(lines.iter()), true),
+            LineTarget::Server(address) => {
                 let address = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 (send_lines(&mut self.sockets, &address, lines, targets.send_buffer), true)
             }
             LineTarget::Address(address) => (send_lines(&mut self.sockets, address, lines, targets.send_buffer), true),
         };
         lines.clear();
+        if done {
+            *place = None;
+        }
         targets.count_dropped(count.saturating_sub(sent));
         done
     }

@@ -1,6 +1,8 @@
 //! Lines on their way over the kernel's own sockets and pipes.
 
-use super::targets::{Plan, Problem, Targets};
+use super::places::When;
+use super::routes::{Opening, Plan};
+use super::targets::{Problem, Targets};
 use super::*;
 use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
 use expression::log_format::LogFormat;
@@ -58,19 +60,22 @@ fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
 
 /// The same with all that can be said about lines, and rings.
 fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targets> {
-    let plan = |lines| Plan { targets: logs, tag: "weir", lines };
-    let process = plan(LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
-    Arc::new(
-        Targets::assemble(
-            process,
-            (std::iter::once(plan(lines)), std::iter::empty()),
-            rings,
-            &[],
-            std::iter::empty(),
-            |_| Box::default(),
-        )
-        .0,
-    )
+    assembled(logs, lines, rings).0
+}
+
+fn assembled(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> (Arc<Targets>, Vec<Problem>) {
+    let plan = |owner, lines| Plan { owner, targets: logs, tag: "weir", lines };
+    let (targets, _) = Targets::assemble(rings, "weir");
+    let mut opening = Opening { targets: &targets, when: When::Start, problems: Vec::new() };
+    let process = plan(None, LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
+    let routes = Routes::assemble(process, plan(Some(0), lines), &mut opening);
+    let problems = opening.problems;
+    targets.follow(Arc::new(routes));
+    (Arc::new(targets), problems)
+}
+
+fn route(logger: &Logger, proxy: usize) -> Arc<Route> {
+    logger.newest(Some(proxy)).unwrap()
 }
 
 /// Runs `script` on a worker, with a logger that lives as long.
@@ -106,7 +111,7 @@ where
 }
 
 async fn log_once(logger: Logger, record: Record<'static>) {
-    logger.traffic(0, Verdict::Normal, &record, Shown::default());
+    logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..150 {
-            logger.traffic(0, Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
         }
         // The flushing task has the next turn, this one comes behind it.
         rt::yield_now().await;
@@ -148,8 +153,8 @@ fn levels_filter_and_cap() {
     at_most.format = SyslogFormat::Priority;
     at_most.min_level = LogLevel::Warning;
     on_worker(&targets(&[notice, at_most], "traffic"), |logger, record| async move {
-        logger.traffic(0, Verdict::Normal, &record, Shown::default());
-        logger.traffic(0, Verdict::Failed, &record, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, Shown::default());
         logger.message(None, LogLevel::Alert, "process");
         logger.message(Some(0), LogLevel::Warning, "proxy");
         logger.message(Some(1), LogLevel::Warning, "nobody");
@@ -171,7 +176,7 @@ fn samples_and_lengths_are_a_matter_of_each_target() {
     cut.length = 80;
     on_worker(&targets(&[half, cut], &format!("%lc {}", "a".repeat(200))), |logger, record| async move {
         for _ in 0..4 {
-            logger.traffic(0, Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
         }
     });
     assert!(received(&sampled).starts_with("1 a"));
@@ -187,11 +192,11 @@ fn nobody_is_asked_to_render_what_nobody_wants() {
     target.max_level = LogLevel::Err;
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
-        assert!(logger.is_wanted(0) && !logger.is_wanted(1));
-        assert_eq!(logger.moment(0), LogMoment::Answer);
-        assert!(!logger.tells_destination(0));
-        logger.traffic(0, Verdict::Normal, &record, Shown::default());
-        logger.traffic(0, Verdict::Failed, &record, Shown::default());
+        assert!(route(&logger, 0).is_wanted() && !logger.has_targets(Some(1)));
+        assert_eq!(route(&logger, 0).moment(), LogMoment::Answer);
+        assert!(!route(&logger, 0).tells_destination());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, Shown::default());
         logger.flush();
     });
     assert_eq!(received(&socket), "0\n");
@@ -226,7 +231,7 @@ fn what_a_full_socket_does_not_take_is_counted() {
     let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..5_000 {
-            logger.traffic(0, Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
         }
     });
     std::fs::remove_file(&path).unwrap();
@@ -243,9 +248,9 @@ fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
     let targets = targets(&[target], "%b");
     on_worker(&targets, |logger, record| async move {
         let long = "x".repeat(70_000);
-        logger.traffic(0, Verdict::Normal, &Record { backend: "first", ..record }, Shown::default());
-        logger.traffic(0, Verdict::Normal, &Record { backend: &long, ..record }, Shown::default());
-        logger.traffic(0, Verdict::Normal, &Record { backend: "last", ..record }, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: "first", ..record }, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: &long, ..record }, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: "last", ..record }, Shown::default());
     });
     assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
     assert_eq!(targets.dropped(), 0, "nothing lacked room");
@@ -257,7 +262,7 @@ fn descriptors_get_whole_lines_and_the_rest_is_dropped() {
     let targets = targets(&[target(LogAddress::Descriptor(writer.as_raw_fd()))], &format!("%lc {}", "z".repeat(600)));
     on_worker(&targets, |logger, record| async move {
         for _ in 0..1_000 {
-            logger.traffic(0, Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
         }
     });
     let dropped = targets.dropped() as usize;
@@ -289,7 +294,7 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
     on_worker(&targets, move |logger, record| {
         let all_read = Arc::clone(&all_read);
         async move {
-            logger.traffic(0, Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
             for _ in 0..1_000 {
                 rt::sleep(Duration::from_millis(10)).await;
                 if all_read.load(Ordering::Acquire) {
@@ -308,13 +313,8 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
 #[test]
 fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
-    let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
-    let (targets, problems) =
-        Targets::assemble(plan(), (std::iter::once(plan()), std::iter::empty()), &[], &[], std::iter::empty(), |_| {
-            Box::default()
-        });
+    let (targets, problems) = assembled(&logs, LogLines::of(LogFormat::compile("x").unwrap()), &[]);
     assert!(matches!(&problems[..], [Problem::Descriptor(1_000_000, _)]), "{problems:?}");
-    let targets = Arc::new(targets);
     on_worker(&targets, log_once);
     assert_eq!(targets.dropped(), 1);
 }
@@ -323,7 +323,7 @@ fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
 fn places_are_shared_by_those_who_log_there() {
     let (_socket, one) = udp();
     let (_other, two) = udp();
-    assert_eq!(targets(&[one.clone(), two, one], "x").places.len(), 2);
+    assert_eq!(targets(&[one.clone(), two, one], "x").places.most(), 2);
 }
 
 #[test]
@@ -331,13 +331,13 @@ fn the_destination_is_asked_for_where_a_format_tells_it() {
     let (_socket, target) = udp();
     for (format, wanted) in [("%fi", true), ("%ci %fp", true), (LogFormat::HTTP, false)] {
         on_worker(&targets(std::slice::from_ref(&target), format), move |logger, _| async move {
-            assert_eq!(logger.tells_destination(0), wanted);
+            assert_eq!(route(&logger, 0).tells_destination(), wanted);
         });
     }
     let default = LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Http));
     on_worker(&targets_with(&[target], default, &[]), |logger, _| async move {
-        assert_eq!(logger.moment(0), LogMoment::Request);
-        assert!(logger.tells_destination(0));
+        assert_eq!(route(&logger, 0).moment(), LogMoment::Request);
+        assert!(route(&logger, 0).tells_destination());
     });
 }
 
@@ -363,7 +363,7 @@ fn the_options_say_which_lines_are_written_and_how() {
         target.format = SyslogFormat::Priority;
         on_worker(&targets_with(&[target], lines, &[]), |logger, record| async move {
             for verdict in [Verdict::Normal, Verdict::Failed, Verdict::Invalid] {
-                logger.traffic(0, verdict, &record, Shown::default());
+                logger.traffic(&route(&logger, 0), verdict, &record, Shown::default());
             }
         });
         for line in wanted.iter().filter(|line| !line.is_empty()) {
@@ -427,7 +427,7 @@ fn log_to_ring(ring: &Ring, count: usize) -> Arc<Targets> {
         let known = Arc::clone(&known);
         async move {
             for _ in 0..count {
-                logger.traffic(0, Verdict::Normal, &record, Shown::default());
+                logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
             }
             logger.flush();
             while known.is_behind() {

@@ -155,7 +155,7 @@ impl Exchange<'_> {
         }
         let server = proxy.server(state.server?).map_or("", |server| &server.name);
         let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
-        worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+        worker.logger.message_of(&self.session.generation().logs, proxy.index, LogLevel::Alert, &text);
         state.denied = true;
         Some(Box::new(Ending::refused(502)))
     }

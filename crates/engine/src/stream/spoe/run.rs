@@ -148,7 +148,9 @@ impl Run {
         let (number, name_of_agent) = (stream.number(), &agent.name);
         let text =
             format!("SPOE: [{name_of_agent}] <{kind}:{name}> sid={number} st={code} {took} {errors}/{processed}");
-        worker.logger.agent(agent.index, level, &text);
+        if let Some(route) = stream.session().generation().logs.agent(agent.index) {
+            worker.logger.say(route, level, &text);
+        }
     }
 }
 

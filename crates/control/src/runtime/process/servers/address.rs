@@ -27,7 +27,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
         Change::To { ip, port, told } => {
             let address = ServerAddress::Inet { ip, port };
             if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
-                shared.log_targets.move_server(server, address);
+                shared.log_targets.move_server((proxy.index, server.index), address);
             }
             shared.outgoing.set_address(server, address);
             follow_address(shared, proxy);

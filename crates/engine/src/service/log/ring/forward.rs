@@ -1,10 +1,10 @@
 //! Sends the lines of a ring to one of its servers (RFC 6587): connects when there is something to send, sends again
-//! from the first line that did not go out whole when a connection fails. Must never hold the ring's lock over a wait.
+//! from the first line that did not go out whole when a connection fails. Of a ring that is closed it sends what is left, unless
+//! that fails, and ends. Must never hold the ring's lock over a wait.
 
 use super::Ring;
 use super::store::Cursor;
 use crate::outgoing::security;
-use crate::service::log::Targets;
 use base::buffer::Buffer;
 use config::spec::LogProtocol;
 use conn::dial::dial;
@@ -15,6 +15,7 @@ use std::future::{Future as _, poll_fn};
 use std::io::Write as _;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,9 +24,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// One server of a ring.
 struct Forwarder {
-    targets: Arc<Targets>,
-    ring: usize,
+    ring: Arc<Ring>,
     server: usize,
+    /// Counts lines that were lost.
+    dropped: Arc<AtomicU64>,
     /// Lines that are being sent.
     output: Buffer,
     /// For each line in `output` the bytes that are still to be sent, and the place behind it in the ring.
@@ -36,36 +38,48 @@ struct Forwarder {
     read: Cursor,
 }
 
-/// Serves one server of a ring for as long as the process lives.
-pub async fn forward(targets: Arc<Targets>, ring: usize, server: usize) {
+/// Connections to a server of a ring that is closed: lines that the last of them does not take are lost.
+const LAST_ATTEMPTS: usize = 2;
+
+/// Serves one server of a ring until the ring is closed. Lines that are lost are added to `dropped`.
+pub async fn forward(ring: Arc<Ring>, server: usize, dropped: Arc<AtomicU64>) {
     let mut forwarder = Forwarder {
-        targets,
         ring,
         server,
+        dropped,
         output: Buffer::empty(),
         pending: VecDeque::new(),
         sent: Cursor::default(),
         read: Cursor::default(),
     };
-    loop {
-        poll_fn(|cx| forwarder.poll_lines(cx)).await;
-        match forwarder.connect().await {
+    let mut left = LAST_ATTEMPTS;
+    while poll_fn(|cx| forwarder.poll_lines(cx)).await {
+        let connected = forwarder.connect().await;
+        if forwarder.ring.is_closed() {
+            left = left.saturating_sub(1);
+        }
+        match connected {
             Some(mut stream) => forwarder.send(&mut stream).await,
+            // The lines that wait are the last ones.
+            None if left < LAST_ATTEMPTS => break,
             None => rt::sleep(PAUSE).await,
         }
+        if left == 0 {
+            break;
+        }
     }
+    forwarder.give_up();
 }
 
 impl Forwarder {
-    fn ring(&self) -> &Ring {
-        &self.targets.rings[self.ring]
-    }
-
-    /// Ready when there are lines to read.
-    fn poll_lines(&mut self, cx: &Context<'_>) -> Poll<()> {
-        let mut shared = self.ring().lock();
+    /// Ready when there are lines to read; false: there will be none.
+    fn poll_lines(&mut self, cx: &Context<'_>) -> Poll<bool> {
+        let mut shared = self.ring.lock();
         if shared.store.has_lines_behind(self.read) {
-            return Poll::Ready(());
+            return Poll::Ready(true);
+        }
+        if shared.closed {
+            return Poll::Ready(false);
         }
         if let Some(reader) = shared.readers.get_mut(self.server) {
             reader.waiting = Some(cx.waker().clone());
@@ -74,7 +88,7 @@ impl Forwarder {
     }
 
     async fn connect(&self) -> Option<Transport> {
-        let ring = self.ring();
+        let ring = &*self.ring;
         let address = Address::Inet(ring.lock().readers.get(self.server)?.address);
         let options = ConnectOptions::default();
         let mut connecting = pin!(dial(&address, &options, security(ring.servers.get(self.server)?.tls.as_ref())));
@@ -96,8 +110,10 @@ impl Forwarder {
             loop {
                 if self.output.is_empty() && !self.fill() {
                     timer.arm(None);
-                    if self.poll_lines(cx).is_ready() {
-                        continue;
+                    match self.poll_lines(cx) {
+                        Poll::Ready(true) => continue,
+                        Poll::Ready(false) => return Poll::Ready(()),
+                        Poll::Pending => {}
                     }
                     // A syslog server has nothing to say: whatever can be read is most likely its end.
                     return stream.poll_readable(cx);
@@ -110,7 +126,7 @@ impl Forwarder {
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
                     Poll::Pending => {
                         if timer.deadline().is_none() {
-                            timer.arm(Some(rt::now() + self.ring().server_timeout));
+                            timer.arm(Some(rt::now() + self.ring.server_timeout));
                         }
                         return timer.poll_expired(cx);
                     }
@@ -125,8 +141,7 @@ impl Forwarder {
 
     /// Takes lines from the ring, as many as there is room for. False: there are none, and no buffer is held.
     fn fill(&mut self) -> bool {
-        let Self { targets, ring, server, output, pending, read, .. } = self;
-        let ring = &targets.rings[*ring];
+        let Self { ring, server, dropped, output, pending, read, .. } = self;
         let protocol = ring.servers.get(*server).map_or(LogProtocol::Legacy, |server| server.protocol);
         let shared = ring.lock();
         if !shared.store.has_lines_behind(*read) {
@@ -147,8 +162,18 @@ impl Forwarder {
         });
         drop(shared);
         *read = next;
-        targets.count_dropped(usize::try_from(lost).unwrap_or(usize::MAX));
+        dropped.fetch_add(lost, Ordering::Relaxed);
         !output.is_empty()
+    }
+
+    /// Nothing more is sent: what waits is lost.
+    fn give_up(&mut self) {
+        let mut shared = self.ring.lock();
+        let end = shared.store.end();
+        self.dropped.fetch_add(end.lines_behind(self.sent), Ordering::Relaxed);
+        if let Some(reader) = shared.readers.get_mut(self.server) {
+            reader.sent = end;
+        }
     }
 
     /// That many more bytes went out.
@@ -164,7 +189,7 @@ impl Forwarder {
             self.sent = *behind;
             self.pending.pop_front();
         }
-        let mut shared = self.ring().lock();
+        let mut shared = self.ring.lock();
         if let Some(reader) = shared.readers.get_mut(self.server) {
             reader.sent = self.sent;
         }

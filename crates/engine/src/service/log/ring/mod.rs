@@ -44,6 +44,8 @@ struct Shared {
     watchers: Vec<Waker>,
     /// Lines that found no room at all.
     dropped: u64,
+    /// Nobody appends any more.
+    closed: bool,
 }
 
 /// How far a server is.
@@ -82,6 +84,7 @@ impl Ring {
                 readers,
                 watchers: Vec::new(),
                 dropped: 0,
+                closed: false,
             }),
             name: ring.name.clone(),
             description: ring.description.clone(),
@@ -117,6 +120,21 @@ impl Ring {
         drop(shared);
         woken.iter().for_each(Waker::wake_by_ref);
         refused
+    }
+
+    /// Nobody appends from now on: what waits is sent, and whoever sends it ends.
+    pub fn close(&self) {
+        let mut shared = self.lock();
+        shared.closed = true;
+        let mut woken: Vec<Waker> = shared.readers.iter_mut().filter_map(|reader| reader.waiting.take()).collect();
+        woken.append(&mut shared.watchers);
+        drop(shared);
+        woken.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Whether nobody appends any more.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// The server with that number listens somewhere else from now on.
@@ -172,10 +190,10 @@ impl Ring {
         place
     }
 
-    /// Ready when there are lines behind a place.
+    /// Ready when there are lines behind a place, or will never be any.
     pub fn poll_lines_behind(&self, place: Cursor, cx: &Context<'_>) -> Poll<()> {
         let mut shared = self.lock();
-        if shared.store.has_lines_behind(place) {
+        if shared.store.has_lines_behind(place) || shared.closed {
             return Poll::Ready(());
         }
         if !shared.watchers.iter().any(|known| known.will_wake(cx.waker())) {

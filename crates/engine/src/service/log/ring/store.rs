@@ -101,6 +101,11 @@ impl Store {
 }
 
 impl Cursor {
+    /// Lines between an earlier place and this one.
+    pub fn lines_behind(self, earlier: Self) -> u64 {
+        self.line.saturating_sub(earlier.line)
+    }
+
     /// The place behind a line of that length that begins here.
     const fn behind(self, length: usize) -> Self {
         Self { line: self.line + 1, byte: self.byte + (PREFIX + length) as u64 }

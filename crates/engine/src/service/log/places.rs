@@ -1,0 +1,243 @@
+//! What takes lines: each address once, however many configurations and proxies send there, and for as long as one of them
+//! does. Must never look at a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use policy::program::{self, LogAddress, LogServer, Server};
+use rt::Output;
+use rt::net::Address;
+
+use super::ring::{self, Ring};
+use super::targets::Problem;
+
+/// When a place is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Before the workers begin: everything can be opened.
+    Start,
+    /// While they serve: rights may be given up, and numbers of descriptors may mean something else.
+    Later,
+}
+
+/// One target of lines.
+#[derive(Debug)]
+pub(super) enum LineTarget {
+    /// Datagrams to an address.
+    Address(Address),
+    /// A shared descriptor; `None`: it is not open.
+    Output(Option<Output>),
+    /// A ring of a section.
+    Ring(Arc<Ring>),
+    /// A ring of its own before a connection, which ends with the place once its lines are sent.
+    Stream(Arc<Ring>),
+    /// A collector, as log records.
+    Telemetry,
+    /// Datagrams to a server of a backend in `mode log`: it may move.
+    Server(Mutex<Address>),
+}
+
+/// What takes lines, and its number among all that do at a time: workers gather lines by it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) number: usize,
+    pub(super) target: LineTarget,
+    numbers: Arc<Numbers>,
+}
+
+impl Place {
+    /// Whether what goes there are log records.
+    pub(super) fn takes_records(&self) -> bool {
+        matches!(self.target, LineTarget::Telemetry)
+    }
+
+    /// A server is somewhere else from now on: the next lines, or the next connection, go there.
+    pub(super) fn move_to(&self, address: SocketAddr) {
+        match &self.target {
+            LineTarget::Stream(ring) => ring.move_server(0, address),
+            LineTarget::Server(known) => {
+                *known.lock().unwrap_or_else(PoisonError::into_inner) = Address::Inet(address);
+            }
+            LineTarget::Address(_) | LineTarget::Output(_) | LineTarget::Ring(_) | LineTarget::Telemetry => {}
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let LineTarget::Stream(ring) = &self.target {
+            ring.close();
+        }
+        self.numbers.lock().free.insert(self.number);
+    }
+}
+
+/// Numbers of places; those that are free are given away first, the lowest of them before all.
+#[derive(Debug, Default)]
+struct Numbers(Mutex<Given>);
+
+#[derive(Debug, Default)]
+struct Given {
+    free: BTreeSet<usize>,
+    next: usize,
+}
+
+impl Numbers {
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Rings before connections, by numbers that no other ring has had.
+#[derive(Debug, Default)]
+struct Streams {
+    open: BTreeMap<usize, (Weak<Ring>, When)>,
+    next: usize,
+}
+
+/// All places of a process.
+#[derive(Debug)]
+pub(super) struct Places {
+    numbers: Arc<Numbers>,
+    /// Those that configurations name by an address.
+    known: Mutex<Vec<(LogAddress, Weak<Place>)>>,
+    /// Rings of sections, as the program counts them.
+    pub(super) rings: Box<[Arc<Ring>]>,
+    streams: Mutex<Streams>,
+    /// Lines that were dropped.
+    pub(super) dropped: Arc<AtomicU64>,
+}
+
+impl Places {
+    /// With rings, and nothing else yet.
+    pub(super) fn new(rings: Box<[Arc<Ring>]>) -> Self {
+        let streams = Streams { next: rings.len(), ..Streams::default() };
+        Self {
+            numbers: Arc::default(),
+            known: Mutex::default(),
+            rings,
+            streams: Mutex::new(streams),
+            dropped: Arc::default(),
+        }
+    }
+
+    /// What an address stands for. `None`: it cannot be opened any more.
+    pub(super) fn open(&self, address: &LogAddress, when: When, problems: &mut Vec<Problem>) -> Option<Arc<Place>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, place)| place.strong_count() > 0);
+        if let Some(open) = known.iter().find(|(other, _)| other == address).and_then(|(_, place)| place.upgrade()) {
+            return Some(open);
+        }
+        let target = match address {
+            LogAddress::Inet(address) => LineTarget::Address(Address::Inet(*address)),
+            // They are looked up with each sending.
+            LogAddress::Unix(path) => LineTarget::Address(Address::Unix(path.clone())),
+            LogAddress::Abstract(name) => LineTarget::Address(Address::Abstract(name.clone())),
+            LogAddress::Descriptor(number) => match (Output::open(*number), when) {
+                (Ok(output), When::Start) => LineTarget::Output(Some(output)),
+                // Other numbers may be those of connections by now.
+                (Ok(output), When::Later) if matches!(number, 1 | 2) => LineTarget::Output(Some(output)),
+                (Err(error), When::Start) => {
+                    problems.push(Problem::Descriptor(*number, error));
+                    LineTarget::Output(None)
+                }
+                (_, When::Later) => return None,
+            },
+            LogAddress::Ring(index) => LineTarget::Ring(Arc::clone(self.rings.get(*index)?)),
+            LogAddress::Stream(ring) => LineTarget::Stream(self.stream(ring, when)),
+            LogAddress::Telemetry => LineTarget::Telemetry,
+            // Its servers are the places.
+            LogAddress::Backend(_) => LineTarget::Output(None),
+        };
+        let place = self.place(target);
+        known.push((address.clone(), Arc::downgrade(&place)));
+        Some(place)
+    }
+
+    /// What a server of a backend in `mode log` is.
+    pub(super) fn server(&self, server: &Server, when: When) -> Arc<Place> {
+        self.place(match &server.log {
+            Some(LogServer::Stream(ring)) => LineTarget::Stream(self.stream(ring, when)),
+            // The program has resolved every address that lines can go to.
+            Some(LogServer::Datagrams) | None => {
+                let address = server.address.of_syslog().map_or(Address::Unnamed, Address::Inet);
+                LineTarget::Server(Mutex::new(address))
+            }
+        })
+    }
+
+    fn place(&self, target: LineTarget) -> Arc<Place> {
+        let mut given = self.numbers.lock();
+        let number = given.free.pop_first().unwrap_or_else(|| {
+            given.next += 1;
+            given.next - 1
+        });
+        drop(given);
+        Arc::new(Place { number, target, numbers: Arc::clone(&self.numbers) })
+    }
+
+    /// A ring before a connection, which is served from now on, or once the workers begin.
+    fn stream(&self, ring: &program::Ring, when: When) -> Arc<Ring> {
+        let ring = Arc::new(Ring::new(ring));
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.open.retain(|_, (open, _)| open.strong_count() > 0);
+        let number = streams.next;
+        streams.next += 1;
+        streams.open.insert(number, (Arc::downgrade(&ring), when));
+        drop(streams);
+        if when == When::Later {
+            let (served, dropped) = (Arc::clone(&ring), Arc::clone(&self.dropped));
+            let worker = number % rt::workers().max(1);
+            rt::post(worker as rt::WorkerId, Box::new(move || serve(&served, &dropped)));
+        }
+        ring
+    }
+
+    /// Starts a worker's share of the tasks that send what is in the rings of the start.
+    pub(super) fn forward(&self, worker: usize) {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = streams.open.iter().filter(|(_, (_, when))| *when == When::Start);
+        let first = first.filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
+        let sections = self.rings.iter().cloned().enumerate();
+        let rings = sections.chain(first).filter(|(number, _)| number % rt::workers().max(1) == worker);
+        let rings: Vec<_> = rings.collect();
+        drop(streams);
+        rings.iter().for_each(|(_, ring)| serve(ring, &self.dropped));
+    }
+
+    /// Every ring that takes lines or has some, with its number.
+    pub(super) fn all_rings(&self) -> Vec<(usize, Arc<Ring>)> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = streams.open.iter().filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
+        self.rings.iter().cloned().enumerate().chain(open).collect()
+    }
+
+    /// The ring with that number.
+    pub(super) fn ring(&self, number: usize) -> Option<Arc<Ring>> {
+        if let Some(ring) = self.rings.get(number) {
+            return Some(Arc::clone(ring));
+        }
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.open.get(&number)?.0.upgrade()
+    }
+
+    /// How many places there were at one time, at most.
+    pub(super) fn most(&self) -> usize {
+        self.numbers.lock().next
+    }
+
+    pub(super) fn count_dropped(&self, lines: usize) {
+        if lines > 0 {
+            self.dropped.fetch_add(lines as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Serves the servers of a ring on this worker.
+fn serve(ring: &Arc<Ring>, dropped: &Arc<AtomicU64>) {
+    for server in 0..ring.servers() {
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, ring::forward(Arc::clone(ring), server, Arc::clone(dropped)));
+    }
+}

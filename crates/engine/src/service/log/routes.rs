@@ -1,0 +1,348 @@
+//! Where the lines of a configuration go, and what they look like: compiled once for each that is served, and kept as long as
+//! a session has it. Must never hold what belongs to one worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::AppendOnlyVec;
+use config::spec::{LogFormatSpec, LogLevel, LogSteps, Mode, SyslogFormat};
+use expression::log_format::LogFormat;
+use policy::program::{LogAddress, LogLines, LogMoment, LogProfile, LogTarget, Program, Proxy};
+use wire::syslog::Format;
+
+use super::places::{Place, When};
+use super::sampling::Sampling;
+use super::targets::{Problem, Targets};
+
+/// The routes of one configuration.
+#[derive(Debug)]
+pub struct Routes {
+    /// Each proxy's own, by its index.
+    proxies: AppendOnlyVec<Arc<Route>>,
+    /// The process's.
+    pub(crate) process: Arc<Route>,
+    /// Those of FastCGI applications, by section.
+    applications: Box<[Route]>,
+    /// Those of agents, by engine.
+    agents: Box<[Route]>,
+    /// For backends that are added: what is open stays so.
+    _spare: Box<[Destination]>,
+    /// What all of them have in common.
+    pub(super) manner: Arc<Manner>,
+}
+
+/// What all routes of a configuration have in common.
+#[derive(Debug, Default)]
+pub(super) struct Manner {
+    /// `log-profile` sections, as the program counts them.
+    pub(super) profiles: Box<[LogProfile]>,
+    /// What headers call this host; `None`: they do not name it.
+    pub(super) named_host: Option<Box<str>>,
+    /// `tune.http.logurilen`.
+    pub(super) request_limit: usize,
+    /// The tag where nothing else is written.
+    tag: Box<str>,
+}
+
+/// Where the lines of a proxy go, and what they look like.
+#[derive(Debug)]
+pub struct Route {
+    /// The index of the proxy; `None`: it is the process's, or that of an application.
+    pub(super) owner: Option<usize>,
+    pub(super) lines: LogLines,
+    /// When its lines are written.
+    moment: LogMoment,
+    pub(super) tag: Box<str>,
+    pub(super) targets: Box<[Target]>,
+    /// The format tells the address that the client connected to, which costs a system call to know.
+    tells_destination: bool,
+    /// The format tells the address that the connection to the server comes from, which costs another one.
+    tells_backend_source: bool,
+    /// A format tells the unique identifier.
+    tells_identifier: bool,
+    /// A format holds expressions.
+    has_expressions: bool,
+    /// A format tells what the kernel knows of a connection.
+    asks_kernel: bool,
+    /// Lines so far (`%lc`), also those of configurations before.
+    count: Arc<AtomicU32>,
+    pub(super) manner: Arc<Manner>,
+}
+
+/// One `log` line.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// Where its lines go.
+    pub(super) destination: Destination,
+    pub(super) length: usize,
+    pub(super) format: Format,
+    pub(super) facility: u8,
+    /// Index of its profile.
+    pub(super) profile: Option<usize>,
+    max_level: LogLevel,
+    min_level: LogLevel,
+    sampling: Option<Arc<Sampling>>,
+}
+
+/// What a `log` line names.
+#[derive(Debug, Clone)]
+pub(super) enum Destination {
+    /// What takes its lines.
+    Place(Arc<Place>),
+    /// A backend in `mode log`, by its index: it chooses one of its places for each line.
+    Backend(usize),
+}
+
+/// What a proxy or relay logs, before the places are known.
+pub(super) struct Plan<'a> {
+    pub(super) owner: Option<usize>,
+    pub(super) targets: &'a [LogTarget],
+    pub(super) tag: &'a str,
+    pub(super) lines: LogLines,
+}
+
+/// What opens the places of a configuration.
+pub(super) struct Opening<'a> {
+    pub(super) targets: &'a Targets,
+    pub(super) when: When,
+    /// What could not be opened, though it may be used.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Opening<'_> {
+    fn destination(&mut self, address: &LogAddress) -> Option<Destination> {
+        Some(match address {
+            LogAddress::Backend(proxy) => Destination::Backend(*proxy),
+            other => Destination::Place(self.targets.places.open(other, self.when, &mut self.problems)?),
+        })
+    }
+}
+
+/// How lines of sentences look.
+fn plain() -> LogLines {
+    LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp))
+}
+
+impl Routes {
+    /// Those of a program, behind those of the one before. `Err`: what something logs to that cannot be opened any more.
+    pub(super) fn of(program: &Program, former: Option<&Self>, opening: &mut Opening<'_>) -> Result<Self, String> {
+        let (global, host) = (&program.global, &opening.targets.hostname);
+        let named_host = global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| host.clone()));
+        let tag = global.log_tag.clone().unwrap_or_else(|| opening.targets.name.clone());
+        let profiles = program.profiles.clone();
+        let manner = Arc::new(Manner { profiles, named_host, request_limit: global.logurilen, tag: tag.clone() });
+        let missing = |whose: &str| format!("log targets of {whose}, which cannot be opened any more");
+        let process = Plan { owner: None, targets: &global.logs, tag: &tag, lines: plain() };
+        let process = Route::new(process, former.map(|former| &*former.process), &manner, opening);
+        let process = process.ok_or_else(|| missing("the process"))?;
+        let mut proxies = Vec::with_capacity(program.proxies.places());
+        for index in 0..program.proxies.places() {
+            let proxy = program.proxies.get(index).ok_or_else(|| missing("a proxy"))?;
+            let before = former.and_then(|former| former.proxies.get(index)).map(|route| &**route);
+            let route = Route::new(Plan::of(proxy, &tag), before, &manner, opening);
+            proxies.push(Arc::new(route.ok_or_else(|| missing(&format!("proxy {}", proxy.name)))?));
+        }
+        let mut others = |targets, tag, whose: &dyn Fn() -> String| {
+            let plan = Plan { owner: None, targets, tag, lines: plain() };
+            Route::new(plan, None, &manner, opening).ok_or_else(|| missing(&whose()))
+        };
+        let applications = program
+            .fcgi_logs
+            .iter()
+            .map(|log| others(&log.targets, &log.name, &|| format!("fcgi-app {}", log.name)))
+            .collect::<Result<_, _>>()?;
+        let agents = program
+            .spoe_logs
+            .iter()
+            .map(|log| others(&log.targets, &tag, &|| format!("SPOE engine {}", log.engine)))
+            .collect::<Result<_, _>>()?;
+        let spare = program.spare_logs.iter().flatten().map(|target| opening.destination(&target.address));
+        let spare = spare.collect::<Option<_>>().ok_or_else(|| missing("defaults"))?;
+        Ok(Self { proxies: proxies.into(), process: Arc::new(process), applications, agents, _spare: spare, manner })
+    }
+
+    /// Those of a process that logs nothing.
+    pub(crate) fn nowhere() -> Self {
+        let plan = Plan { owner: None, targets: &[], tag: "", lines: plain() };
+        let manner = Arc::default();
+        let process = Arc::new(Route::made(plan, Box::default(), None, &manner));
+        let (applications, agents, spare) = Default::default();
+        Self { proxies: AppendOnlyVec::default(), process, applications, agents, _spare: spare, manner }
+    }
+
+    /// That of a proxy, by its index; `None`: the proxy came with a later configuration.
+    pub fn proxy(&self, index: usize) -> Option<&Arc<Route>> {
+        self.proxies.get(index)
+    }
+
+    /// That of a FastCGI application, by its section.
+    pub fn application(&self, index: usize) -> Option<&Route> {
+        self.applications.get(index)
+    }
+
+    /// That of an agent, by its engine.
+    pub fn agent(&self, engine: usize) -> Option<&Route> {
+        self.agents.get(engine)
+    }
+
+    /// Adds that of a proxy which the runtime API adds. False: it logs to what is not open, or there is no room.
+    pub(super) fn add(&self, proxy: &Proxy, opening: &mut Opening<'_>) -> bool {
+        let route = Route::new(Plan::of(proxy, &self.manner.tag), None, &self.manner, opening);
+        route.is_some_and(|route| self.proxies.push(|_| Arc::new(route)) == Ok(proxy.index))
+    }
+
+    /// The same with one proxy alone.
+    #[cfg(test)]
+    pub(super) fn assemble(process: Plan<'_>, proxy: Plan<'_>, opening: &mut Opening<'_>) -> Self {
+        let manner = Arc::new(Manner { request_limit: 1024, ..Manner::default() });
+        let mut route = |plan| Arc::new(Route::new(plan, None, &manner, opening).unwrap());
+        let process = route(process);
+        let proxies = vec![route(proxy)].into();
+        Self { proxies, process, ..Self { manner, ..Self::nowhere() } }
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn of(proxy: &'a Proxy, tag: &'a str) -> Self {
+        let tag = proxy.log_tag.as_deref().unwrap_or(tag);
+        Self { owner: Some(proxy.index), targets: &proxy.logs, tag, lines: proxy.log_lines.clone() }
+    }
+}
+
+impl Route {
+    fn new(plan: Plan<'_>, former: Option<&Self>, manner: &Arc<Manner>, opening: &mut Opening<'_>) -> Option<Self> {
+        let targets = plan.targets.iter().enumerate().map(|(place, target)| {
+            let before = former.and_then(|former| former.targets.get(place));
+            Target::new(target, before, opening)
+        });
+        let targets = targets.collect::<Option<_>>()?;
+        Some(Self::made(plan, targets, former, manner))
+    }
+
+    fn made(plan: Plan<'_>, targets: Box<[Target]>, former: Option<&Self>, manner: &Arc<Manner>) -> Self {
+        let (lines, tag) = (plan.lines, plan.tag.into());
+        let moment = lines.moment();
+        let mut route = Self {
+            owner: plan.owner,
+            moment,
+            tag,
+            targets,
+            tells_destination: false,
+            tells_backend_source: false,
+            tells_identifier: false,
+            has_expressions: false,
+            asks_kernel: false,
+            count: former.map(|former| Arc::clone(&former.count)).unwrap_or_default(),
+            manner: Arc::clone(manner),
+            lines,
+        };
+        let own = route.lines.clone();
+        [Some(&own.format), own.error.as_ref(), own.structured_data.as_ref()]
+            .into_iter()
+            .flatten()
+            .for_each(|format| route.note(format, format.uses("ID")));
+        // Rules may choose any profile.
+        let formats = manner.profiles.iter().flat_map(LogProfile::formats);
+        formats.for_each(|format| route.note(format, format.has_identifier()));
+        route
+    }
+
+    /// A format may be used: what it asks for has to be known. Expressions may ask for any address.
+    fn note(&mut self, format: &LogFormat, tells_identifier: bool) {
+        let expressions = format.has_expressions();
+        self.has_expressions |= expressions;
+        self.asks_kernel |= format.asks_kernel();
+        self.tells_destination |= expressions || format.uses("fi") || format.uses("fp");
+        self.tells_backend_source |= expressions || format.uses("bi") || format.uses("bp");
+        self.tells_identifier |= tells_identifier;
+    }
+
+    /// Whether its lines go anywhere.
+    pub fn is_wanted(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
+    /// When its lines are written.
+    pub fn moment(&self) -> LogMoment {
+        self.moment
+    }
+
+    /// Whether its lines hold expressions.
+    pub fn has_expressions(&self) -> bool {
+        self.has_expressions
+    }
+
+    /// Whether its lines tell the unique identifier of a request.
+    pub fn tells_identifier(&self) -> bool {
+        self.tells_identifier
+    }
+
+    /// Whether its lines tell the address that the client connected to.
+    pub fn tells_destination(&self) -> bool {
+        self.is_wanted() && self.tells_destination
+    }
+
+    /// Whether its lines tell what the kernel knows of a connection.
+    pub fn asks_kernel(&self) -> bool {
+        self.asks_kernel
+    }
+
+    /// Whether its lines tell the address that the connection to the server comes from.
+    pub fn tells_backend_source(&self) -> bool {
+        self.is_wanted() && self.tells_backend_source
+    }
+
+    /// `log-steps`.
+    pub fn steps(&self) -> Option<LogSteps> {
+        self.lines.steps
+    }
+
+    /// Lines before this one, which is counted.
+    pub(super) fn count_line(&self) -> u32 {
+        self.count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lines so far.
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Target {
+    /// Goes on in the round of samples that the one before it is in.
+    pub(super) fn new(target: &LogTarget, former: Option<&Self>, opening: &mut Opening<'_>) -> Option<Self> {
+        let sampling = target.sample.clone().map(|sample| {
+            let before = former.and_then(|former| former.sampling.as_ref()).filter(|before| before.is_of(&sample));
+            before.cloned().unwrap_or_else(|| Arc::new(Sampling::new(sample)))
+        });
+        Some(Self {
+            destination: opening.destination(&target.address)?,
+            length: target.length,
+            format: header_format(target.format),
+            facility: target.facility,
+            profile: target.profile,
+            max_level: target.max_level,
+            min_level: target.min_level,
+            sampling,
+        })
+    }
+
+    /// The severity with which a line of that level is sent to this target; `None`: it is not.
+    pub(super) fn severity(&self, level: LogLevel) -> Option<u8> {
+        let wanted = level <= self.max_level && self.sampling.as_ref().is_none_or(|sampling| sampling.takes());
+        wanted.then(|| level.max(self.min_level) as u8)
+    }
+}
+
+pub(super) fn header_format(format: SyslogFormat) -> Format {
+    match format {
+        SyslogFormat::Rfc3164 => Format::Rfc3164,
+        SyslogFormat::Rfc5424 => Format::Rfc5424,
+        SyslogFormat::Local => Format::Local,
+        SyslogFormat::Priority => Format::Priority,
+        SyslogFormat::Short => Format::Short,
+        SyslogFormat::Timed => Format::Timed,
+        SyslogFormat::Iso => Format::Iso,
+        SyslogFormat::Raw => Format::Raw,
+    }
+}
