@@ -13,7 +13,7 @@ use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
-use crate::service::log::{Route, Routes};
+use crate::routes::{Route, Routes};
 use crate::telemetry::{self, Channel};
 
 /// A file of a configuration: its name, and what it holds.
@@ -63,6 +63,11 @@ impl Generation {
             written: Mutex::new(None),
             text: OnceLock::new(),
         }
+    }
+
+    /// With other places for its log lines.
+    pub(crate) fn logging(self, logs: Arc<Routes>) -> Self {
+        Self { logs, ..self }
     }
 
     /// Remembers what the program was made of: servers and backends can be added to it then.

@@ -26,6 +26,7 @@ pub mod peering;
 pub mod probes;
 pub mod resolve;
 mod reversing;
+pub mod routes;
 pub mod rule_costs;
 pub mod service;
 pub mod session;

@@ -30,7 +30,7 @@ use wire::proxy_protocol::Header;
 use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
-use crate::service::log::Route;
+use crate::routes::Route;
 use crate::stream;
 use crate::stream::attaching::Attached;
 use crate::stream::http::Client;

@@ -149,8 +149,7 @@ struct Load(AtomicUsize);
 
 impl Process {
     /// With fresh counts, for a first configuration.
-    pub fn new(mut generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
-        generation.logs = log_targets.newest();
+    pub fn new(generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let program = &*generation.program;
         let mut limits = vec![IdleLimits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
@@ -171,7 +170,7 @@ impl Process {
             agents: program.spoe_logs.iter().map(|_| AgentCounters::default()).collect(),
             outbox: Outbox::default(),
             exchange: crate::peering::Exchange::new(program, &live),
-            newest: RwLock::new(Arc::new(generation)),
+            newest: RwLock::new(Arc::new(generation.logging(log_targets.newest()))),
             past: Mutex::default(),
             vacancies: Vacancies::default(),
             adopting: AtomicUsize::new(0),

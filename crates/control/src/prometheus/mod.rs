@@ -1,5 +1,5 @@
 //! The metrics of the process in the text format of Prometheus (`http-request use-service prometheus-exporter`): a service whose
-//! answer is made as its reader takes it. Must never hold more than a few lines of it.
+//! answer is made as its reader takes it. Must never hold more than a few lines of it, and the labels of servers.
 
 mod metric;
 mod otlp;
@@ -23,7 +23,7 @@ use wire::http::{Head, error_pages};
 use crate::statistics::process::look;
 use crate::unsent::Unsent;
 pub(crate) use otlp::send as send_metrics;
-use output::{Output, ScrapePosition};
+use output::{KeptLabels, Output, ScrapePosition};
 use selection::Selection;
 
 /// The name in configurations, and the one in logs.
@@ -44,6 +44,7 @@ pub(crate) fn start(session: &Session) -> Box<dyn Service> {
         selection: Selection::default(),
         work: Work::Asked,
         here: Vec::new(),
+        labels: KeptLabels::default(),
         unsent: Unsent::default(),
     })
 }
@@ -67,6 +68,7 @@ struct Exporter {
     work: Work,
     /// Tasks and bytes of buffers, by worker.
     here: Here,
+    labels: KeptLabels,
     /// What is written of them and not taken.
     unsent: Unsent,
 }
@@ -125,7 +127,7 @@ impl Exporter {
         let output =
             Output { worker: &self.worker, generation: &self.generation, selection: &self.selection, here: &self.here };
         let mut text = String::with_capacity(USUAL);
-        self.work = output.write(place, &mut text).map_or(Work::Written, Work::Writing);
+        self.work = output.write(place, &mut self.labels, &mut text).map_or(Work::Written, Work::Writing);
         self.unsent.push(&config::text::to_bytes(&text));
     }
 }

@@ -11,7 +11,7 @@ use engine::worker::Worker;
 use policy::program::OtelMetrics;
 use wire::otlp::{Message, Metric, Point, Shape, Value};
 
-use super::output::{Output, ScrapePosition};
+use super::output::{KeptLabels, Output, ScrapePosition};
 use super::selection::Selection;
 use crate::statistics::process::look;
 
@@ -48,9 +48,9 @@ async fn round(worker: &Rc<Worker>, channel: &Channel, plan: &OtelMetrics) {
     };
     let deadline = rt::now() + plan.interval;
     let mut place = Some(ScrapePosition::default());
-    let mut text = String::new();
+    let (mut labels, mut text) = (KeptLabels::default(), String::new());
     while let Some(at) = place {
-        place = output.write(at, &mut text);
+        place = output.write(at, &mut labels, &mut text);
         encoder.read(&text, &mut |item| channel.push(worker.id, item));
         text.clear();
         while channel.is_half_full() && rt::now() < deadline {

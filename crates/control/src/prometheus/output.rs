@@ -8,14 +8,17 @@ use engine::worker::Worker;
 use policy::program::Proxy;
 
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
-use super::sample::{Samples, escape, number};
+use super::sample::{Samples, escape, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
 use crate::statistics::{B, Column, F, Kind, L, MODULES, NAME_SERVER_COUNTS, Object, S, columns};
 
 /// Objects that are visited for one piece.
-const PIECE: usize = 64;
+const PIECE: usize = 128;
+
+/// Bytes of labels that are kept: those of some 25,000 servers.
+const MOST_LABELS: usize = 1 << 20;
 
 /// Where an answer has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +44,40 @@ impl ScrapePosition {
     }
 }
 
+/// The labels of servers, in the order in which each metric visits them: they are written once for all metrics.
+#[derive(Debug, Default)]
+pub(super) struct KeptLabels {
+    text: String,
+    /// A server's place among those of all proxies, and where its labels end.
+    ends: Vec<((usize, usize), usize)>,
+    /// The server that is visited next.
+    next: usize,
+}
+
+impl KeptLabels {
+    /// Those of a server, by its place; `None`: they are not kept, or others come before it.
+    fn of(&mut self, place: (usize, usize), object: &Object<'_>, descriptions: bool) -> Option<&str> {
+        // A server that was there at a metric before may be left out of this one.
+        while self.ends.get(self.next).is_some_and(|(known, _)| *known < place) {
+            self.next += 1;
+        }
+        let start = self.next.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        if self.next == self.ends.len() {
+            if self.text.len() >= MOST_LABELS || self.ends.last().is_some_and(|(last, _)| *last >= place) {
+                return None;
+            }
+            labels_of(object, descriptions, &mut self.text);
+            self.ends.push((place, self.text.len()));
+        }
+        let (known, end) = self.ends[self.next];
+        if known != place {
+            return None;
+        }
+        self.next += 1;
+        self.text.get(start..end)
+    }
+}
+
 /// What an answer is made of.
 pub(super) struct Output<'a> {
     pub(super) worker: &'a Worker,
@@ -59,7 +96,12 @@ enum Row {
 
 impl Output<'_> {
     /// Writes what is at `place`. Returns the next place; `None`: that was the last.
-    pub(super) fn write(&self, place: ScrapePosition, out: &mut String) -> Option<ScrapePosition> {
+    pub(super) fn write(
+        &self,
+        place: ScrapePosition,
+        kept: &mut KeptLabels,
+        out: &mut String,
+    ) -> Option<ScrapePosition> {
         let (scope, name) = SCOPES.get(place.scope)?;
         if !self.selection.has(place.scope) {
             return Some(place.next_scope());
@@ -69,10 +111,10 @@ impl Output<'_> {
                 self.process(out);
                 place.next_scope()
             }
-            Scope::Frontend => self.objects(place, (name, F), out),
-            Scope::Listener => self.objects(place, (name, L), out),
-            Scope::Backend => self.objects(place, (name, B), out),
-            Scope::Server => self.objects(place, (name, S), out),
+            Scope::Frontend => self.objects(place, (name, F), kept, out),
+            Scope::Listener => self.objects(place, (name, L), kept, out),
+            Scope::Backend => self.objects(place, (name, B), kept, out),
+            Scope::Server => self.objects(place, (name, S), kept, out),
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
         })
@@ -107,7 +149,13 @@ impl Output<'_> {
         Some((Row::Module, column.field.name, column))
     }
 
-    fn objects(&self, place: ScrapePosition, (scope, kinds): (&str, u8), out: &mut String) -> ScrapePosition {
+    fn objects(
+        &self,
+        place: ScrapePosition,
+        (scope, kinds): (&str, u8),
+        kept: &mut KeptLabels,
+        out: &mut String,
+    ) -> ScrapePosition {
         let Some((row, name, column)) = self.metric(place) else { return place.next_scope() };
         let of = if let Row::Own(metric) = row { metric.kinds } else { u8::MAX };
         let whole = format!("haproxy_{scope}_{name}");
@@ -115,6 +163,9 @@ impl Output<'_> {
             return place.next_metric();
         }
         let proxies = &self.generation.program.proxies;
+        if (place.group, place.object) == (0, 0) {
+            kept.next = 0;
+        }
         let mut place = place;
         for _ in 0..PIECE {
             if place.group >= proxies.places() {
@@ -131,7 +182,12 @@ impl Output<'_> {
             if self.selection.no_maint && object.is_in_maintenance() {
                 continue;
             }
-            let samples = Samples { object: &object, column, name: &whole, descriptions: self.selection.descriptions };
+            let descriptions = self.selection.descriptions;
+            let labels = match kind {
+                Kind::Server(_) => kept.of((place.group, place.object), &object, descriptions),
+                Kind::Frontend | Kind::Backend | Kind::Listener(_) => None,
+            };
+            let samples = Samples { object: &object, column, name: &whole, labels, descriptions };
             let before = out.len();
             if place.begun != Some(name) {
                 let (kind, help) = match row {

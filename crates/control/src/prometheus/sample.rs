@@ -52,6 +52,8 @@ pub(super) struct Samples<'a> {
     pub(super) column: &'a Column,
     /// The whole name of the metric.
     pub(super) name: &'a str,
+    /// What [`labels_of`] has written for the object, where that is kept.
+    pub(super) labels: Option<&'a str>,
     /// The description of the section is a label.
     pub(super) descriptions: bool,
 }
@@ -137,7 +139,7 @@ impl Samples<'_> {
         let servers: Vec<Option<CheckStatus>> = self
             .object
             .servers_of_backend()
-            .map(|server| Samples { object: &server, ..*self }.result(Check::Health))
+            .map(|server| Samples { object: &server, labels: None, ..*self }.result(Check::Health))
             .collect();
         for result in RESULTS {
             let count = servers.iter().filter(|one| **one == Some(result)).count();
@@ -162,6 +164,12 @@ impl Samples<'_> {
 
     /// Written piece by piece: a scrape of very many servers is made of little else.
     fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &Shown) {
+        if let (Some(labels), Kind::Server(_)) = (self.labels, self.object.kind) {
+            out.push_str(self.name);
+            out.push_str(labels);
+            let module = module.map(|module| ("mod", module));
+            return end(out, module.into_iter().chain(more), value);
+        }
         let name = self.object.name();
         let own = match self.object.kind {
             Kind::Frontend | Kind::Backend => None,
@@ -175,16 +183,33 @@ impl Samples<'_> {
         out.push_str(self.name);
         out.push_str("{proxy=\"");
         push_escaped(out, &self.object.proxy.name);
-        for (label, text) in [before, description, own, after, more].into_iter().flatten() {
-            out.push_str("\",");
-            out.push_str(label);
-            out.push_str("=\"");
-            push_escaped(out, text);
-        }
-        out.push_str("\"} ");
-        value.push(out);
-        out.push('\n');
+        end(out, [before, description, own, after, more].into_iter().flatten(), value);
     }
+}
+
+/// Writes what all samples of a server begin with behind their name: its labels, but for the last quote.
+pub(super) fn labels_of(object: &Object<'_>, descriptions: bool, out: &mut String) {
+    out.push_str("{proxy=\"");
+    push_escaped(out, &object.proxy.name);
+    if let Some(text) = object.proxy.description.as_deref().filter(|_| descriptions) {
+        out.push_str("\",desc=\"");
+        push_escaped(out, text);
+    }
+    out.push_str("\",server=\"");
+    push_escaped(out, &object.name());
+}
+
+/// The rest of a sample: more labels, and its value.
+fn end<'t>(out: &mut String, labels: impl Iterator<Item = (&'t str, &'t str)>, value: &Shown) {
+    for (label, text) in labels {
+        out.push_str("\",");
+        out.push_str(label);
+        out.push_str("=\"");
+        push_escaped(out, text);
+    }
+    out.push_str("\"} ");
+    value.push(out);
+    out.push('\n');
 }
 
 /// Whether there was a check.
@@ -274,7 +299,7 @@ fn whole(value: &Value) -> u64 {
 pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut rest = text;
     // All three are ASCII: a character ends before each of them.
-    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | b'\n')) {
+    while let Some(at) = memchr::memchr3(b'"', b'\\', b'\n', rest.as_bytes()) {
         let (plain, special) = rest.split_at(at);
         out.write_str(plain)?;
         out.write_str(match special.as_bytes().first() {

@@ -12,8 +12,8 @@ use expression::sample::Value;
 use live::{Live, PickContext};
 use policy::program::{Program, Proxy};
 
-use super::places::{Place, Places, When};
 use crate::generation::Generation;
+use crate::routes::places::{Place, Places, When};
 use crate::service::bare;
 
 /// A backend of log lines.

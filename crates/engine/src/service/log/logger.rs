@@ -21,10 +21,10 @@ use wire::syslog::message::Message;
 use wire::syslog::relay::{self, Given};
 use wire::syslog::{Header, Timestamp};
 
-use super::routes::{Destination, Route, Routes, Target};
 use super::sender::Sender;
 use super::targets::{Relay, Targets};
 use super::telemetry::RecordHead;
+use crate::routes::{Destination, Route, Routes, Target};
 use crate::telemetry::nanoseconds;
 
 /// How long the rest of a line waits for room before it is tried again.

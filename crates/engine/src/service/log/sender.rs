@@ -7,8 +7,8 @@ use std::io::{self, IoSlice};
 use std::sync::{Arc, PoisonError};
 
 use super::lines::Lines;
-use super::places::{LineTarget, Place};
 use super::targets::Targets;
+use crate::routes::places::{LineTarget, Place};
 
 /// One worker's sockets and waiting lines.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use policy::program;
 
-use super::ring::Ring;
 use super::targets::Targets;
+use crate::routes::ring::{Cursor, Ring};
 
 /// Bytes of lines that are kept for readers that are late.
 const SIZE: usize = 256 * 1024;
@@ -54,7 +54,7 @@ impl Tap {
 #[derive(Debug)]
 pub struct TapReader {
     targets: Arc<Targets>,
-    place: super::ring::Cursor,
+    place: Cursor,
 }
 
 impl TapReader {

@@ -9,7 +9,6 @@ use live::trace::TraceSink;
 use live::{Live, ServerPlace};
 use policy::program::{self, LogForward, Program, Proxy, Server};
 use rt::Output;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -17,12 +16,12 @@ use wire::syslog::relay::HostStrategy;
 use wire::syslog::{Format, Timestamp};
 
 use crate::generation::Generation;
+use crate::routes::places::{Place, Places, Problem, When};
+use crate::routes::ring::Ring;
+use crate::routes::{Opening, Routes, Target, header_format};
 use crate::telemetry::Channel;
 
 use super::balance::Balance;
-use super::places::{Place, Places, When};
-use super::ring::Ring;
-use super::routes::{Opening, Routes, Target, header_format};
 use super::tap::Tap;
 use super::telemetry::LogChannel;
 
@@ -40,7 +39,7 @@ pub struct Targets {
     /// Backends in `mode log`, by the index of the proxy; nothing is set for other proxies.
     backends: AppendOnlyVec<OnceLock<Balance>>,
     /// The tag where no configuration sets one.
-    pub(super) name: Box<str>,
+    name: Box<str>,
     /// This host's name.
     pub(crate) hostname: Box<str>,
     /// `tune.sndbuf.backend`, bytes.
@@ -87,15 +86,6 @@ impl Relay {
     }
 }
 
-/// What could not be opened, and why.
-#[derive(Debug)]
-pub enum Problem {
-    /// A descriptor, by its number: what would go there is dropped.
-    Descriptor(i32, io::Error),
-    /// The file behind a ring: its path, the ring's name. Nothing can be served then.
-    Ring(Box<str>, Box<str>, io::Error),
-}
-
 impl Targets {
     /// The log of a process that begins with that configuration. `name` is the tag where `log-tag` sets none. Descriptors are
     /// opened here, so that a daemon calls this once its standard streams are what they will be, and before it changes its root
@@ -107,7 +97,7 @@ impl Targets {
         let (mut targets, mut problems) = Self::assemble(&program.rings, name);
         targets.hostname = hostname();
         targets.send_buffer = program.global.datagram_send_buffer.map(|bytes| bytes as usize);
-        let mut opening = Opening { targets: &targets, when: When::Start, problems: Vec::new() };
+        let mut opening = targets.opening(When::Start);
         // Everything can be opened at the start.
         let routes = Routes::of(program, None, &mut opening).unwrap_or_else(|_| Routes::nowhere());
         let relays = program.log_forwards.iter().map(|forward| Relay::new(forward, &mut opening)).collect();
@@ -156,6 +146,10 @@ impl Targets {
         (targets, problems)
     }
 
+    pub(super) fn opening(&self, when: When) -> Opening<'_> {
+        Opening { places: &self.places, when, tag: &self.name, host: &self.hostname, problems: Vec::new() }
+    }
+
     /// Where the lines of the newest configuration go. It locks.
     pub fn newest(&self) -> Arc<Routes> {
         Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
@@ -166,7 +160,7 @@ impl Targets {
     /// # Errors
     /// What cannot be opened any more.
     pub(crate) fn prepare(&self, program: &Program) -> Result<Arc<Routes>, String> {
-        let mut opening = Opening { targets: self, when: When::Later, problems: Vec::new() };
+        let mut opening = self.opening(When::Later);
         Routes::of(program, Some(&self.newest()), &mut opening).map(Arc::new)
     }
 
@@ -177,7 +171,7 @@ impl Targets {
 
     /// Where a backend logs that the runtime API adds. False: what it logs to is not open, or there is no room.
     pub fn add(&self, proxy: &Proxy) -> bool {
-        let mut opening = Opening { targets: self, when: When::Later, problems: Vec::new() };
+        let mut opening = self.opening(When::Later);
         self.newest().add(proxy, &mut opening) && self.add_backend(proxy.index)
     }
 

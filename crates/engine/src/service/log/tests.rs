@@ -1,9 +1,9 @@
 //! Lines on their way over the kernel's own sockets and pipes.
 
-use super::places::When;
-use super::routes::{Opening, Plan};
-use super::targets::{Problem, Targets};
+use super::targets::Targets;
 use super::*;
+use crate::routes::places::When;
+use crate::routes::{Plan, Route, Routes};
 use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
 use expression::log_format::LogFormat;
 use expression::record::{Endpoint, Record};
@@ -66,7 +66,7 @@ fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targ
 fn assembled(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> (Arc<Targets>, Vec<Problem>) {
     let plan = |owner, lines| Plan { owner, targets: logs, tag: "weir", lines };
     let (targets, _) = Targets::assemble(rings, "weir");
-    let mut opening = Opening { targets: &targets, when: When::Start, problems: Vec::new() };
+    let mut opening = targets.opening(When::Start);
     let process = plan(None, LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
     let routes = Routes::assemble(process, plan(Some(0), lines), &mut opening);
     let problems = opening.problems;

@@ -1,6 +1,10 @@
 //! Where the lines of a configuration go, and what they look like: compiled once for each that is served, and kept as long as
 //! a session has it. Must never hold what belongs to one worker.
 
+pub(crate) mod places;
+pub(crate) mod ring;
+mod sampling;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,9 +14,8 @@ use expression::log_format::LogFormat;
 use policy::program::{LogAddress, LogLines, LogMoment, LogProfile, LogTarget, Program, Proxy};
 use wire::syslog::Format;
 
-use super::places::{Place, When};
-use super::sampling::Sampling;
-use super::targets::{Problem, Targets};
+use places::{Place, Places, Problem, When};
+use sampling::Sampling;
 
 /// The routes of one configuration.
 #[derive(Debug)]
@@ -28,18 +31,18 @@ pub struct Routes {
     /// For backends that are added: what is open stays so.
     _spare: Box<[Destination]>,
     /// What all of them have in common.
-    pub(super) manner: Arc<Manner>,
+    pub(crate) manner: Arc<Manner>,
 }
 
 /// What all routes of a configuration have in common.
 #[derive(Debug, Default)]
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// `log-profile` sections, as the program counts them.
-    pub(super) profiles: Box<[LogProfile]>,
+    pub(crate) profiles: Box<[LogProfile]>,
     /// What headers call this host; `None`: they do not name it.
-    pub(super) named_host: Option<Box<str>>,
+    pub(crate) named_host: Option<Box<str>>,
     /// `tune.http.logurilen`.
-    pub(super) request_limit: usize,
+    pub(crate) request_limit: usize,
     /// The tag where nothing else is written.
     tag: Box<str>,
 }
@@ -48,12 +51,12 @@ pub(super) struct Manner {
 #[derive(Debug)]
 pub struct Route {
     /// The index of the proxy; `None`: it is the process's, or that of an application.
-    pub(super) owner: Option<usize>,
-    pub(super) lines: LogLines,
+    pub(crate) owner: Option<usize>,
+    pub(crate) lines: LogLines,
     /// When its lines are written.
     moment: LogMoment,
-    pub(super) tag: Box<str>,
-    pub(super) targets: Box<[Target]>,
+    pub(crate) tag: Box<str>,
+    pub(crate) targets: Box<[Target]>,
     /// The format tells the address that the client connected to, which costs a system call to know.
     tells_destination: bool,
     /// The format tells the address that the connection to the server comes from, which costs another one.
@@ -66,19 +69,19 @@ pub struct Route {
     asks_kernel: bool,
     /// Lines so far (`%lc`), also those of configurations before.
     count: Arc<AtomicU32>,
-    pub(super) manner: Arc<Manner>,
+    pub(crate) manner: Arc<Manner>,
 }
 
 /// One `log` line.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// Where its lines go.
-    pub(super) destination: Destination,
-    pub(super) length: usize,
-    pub(super) format: Format,
-    pub(super) facility: u8,
+    pub(crate) destination: Destination,
+    pub(crate) length: usize,
+    pub(crate) format: Format,
+    pub(crate) facility: u8,
     /// Index of its profile.
-    pub(super) profile: Option<usize>,
+    pub(crate) profile: Option<usize>,
     max_level: LogLevel,
     min_level: LogLevel,
     sampling: Option<Arc<Sampling>>,
@@ -86,7 +89,7 @@ pub(super) struct Target {
 
 /// What a `log` line names.
 #[derive(Debug, Clone)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     /// What takes its lines.
     Place(Arc<Place>),
     /// A backend in `mode log`, by its index: it chooses one of its places for each line.
@@ -94,26 +97,30 @@ pub(super) enum Destination {
 }
 
 /// What a proxy or relay logs, before the places are known.
-pub(super) struct Plan<'a> {
-    pub(super) owner: Option<usize>,
-    pub(super) targets: &'a [LogTarget],
-    pub(super) tag: &'a str,
-    pub(super) lines: LogLines,
+pub(crate) struct Plan<'a> {
+    pub(crate) owner: Option<usize>,
+    pub(crate) targets: &'a [LogTarget],
+    pub(crate) tag: &'a str,
+    pub(crate) lines: LogLines,
 }
 
 /// What opens the places of a configuration.
-pub(super) struct Opening<'a> {
-    pub(super) targets: &'a Targets,
-    pub(super) when: When,
+pub(crate) struct Opening<'a> {
+    pub(crate) places: &'a Places,
+    pub(crate) when: When,
+    /// The tag where the configuration sets none.
+    pub(crate) tag: &'a str,
+    /// This host's name.
+    pub(crate) host: &'a str,
     /// What could not be opened, though it may be used.
-    pub(super) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl Opening<'_> {
     fn destination(&mut self, address: &LogAddress) -> Option<Destination> {
         Some(match address {
             LogAddress::Backend(proxy) => Destination::Backend(*proxy),
-            other => Destination::Place(self.targets.places.open(other, self.when, &mut self.problems)?),
+            other => Destination::Place(self.places.open(other, self.when, &mut self.problems)?),
         })
     }
 }
@@ -125,10 +132,10 @@ fn plain() -> LogLines {
 
 impl Routes {
     /// Those of a program, behind those of the one before. `Err`: what something logs to that cannot be opened any more.
-    pub(super) fn of(program: &Program, former: Option<&Self>, opening: &mut Opening<'_>) -> Result<Self, String> {
-        let (global, host) = (&program.global, &opening.targets.hostname);
-        let named_host = global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| host.clone()));
-        let tag = global.log_tag.clone().unwrap_or_else(|| opening.targets.name.clone());
+    pub(crate) fn of(program: &Program, former: Option<&Self>, opening: &mut Opening<'_>) -> Result<Self, String> {
+        let (global, host) = (&program.global, opening.host);
+        let named_host = global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| host.into()));
+        let tag = global.log_tag.clone().unwrap_or_else(|| opening.tag.into());
         let profiles = program.profiles.clone();
         let manner = Arc::new(Manner { profiles, named_host, request_limit: global.logurilen, tag: tag.clone() });
         let missing = |whose: &str| format!("log targets of {whose}, which cannot be opened any more");
@@ -186,14 +193,14 @@ impl Routes {
     }
 
     /// Adds that of a proxy which the runtime API adds. False: it logs to what is not open, or there is no room.
-    pub(super) fn add(&self, proxy: &Proxy, opening: &mut Opening<'_>) -> bool {
+    pub(crate) fn add(&self, proxy: &Proxy, opening: &mut Opening<'_>) -> bool {
         let route = Route::new(Plan::of(proxy, &self.manner.tag), None, &self.manner, opening);
         route.is_some_and(|route| self.proxies.push(|_| Arc::new(route)) == Ok(proxy.index))
     }
 
     /// The same with one proxy alone.
     #[cfg(test)]
-    pub(super) fn assemble(process: Plan<'_>, proxy: Plan<'_>, opening: &mut Opening<'_>) -> Self {
+    pub(crate) fn assemble(process: Plan<'_>, proxy: Plan<'_>, opening: &mut Opening<'_>) -> Self {
         let manner = Arc::new(Manner { request_limit: 1024, ..Manner::default() });
         let mut route = |plan| Arc::new(Route::new(plan, None, &manner, opening).unwrap());
         let process = route(process);
@@ -298,19 +305,19 @@ impl Route {
     }
 
     /// Lines before this one, which is counted.
-    pub(super) fn count_line(&self) -> u32 {
+    pub(crate) fn count_line(&self) -> u32 {
         self.count.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Lines so far.
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 }
 
 impl Target {
     /// Goes on in the round of samples that the one before it is in.
-    pub(super) fn new(target: &LogTarget, former: Option<&Self>, opening: &mut Opening<'_>) -> Option<Self> {
+    pub(crate) fn new(target: &LogTarget, former: Option<&Self>, opening: &mut Opening<'_>) -> Option<Self> {
         let sampling = target.sample.clone().map(|sample| {
             let before = former.and_then(|former| former.sampling.as_ref()).filter(|before| before.is_of(&sample));
             before.cloned().unwrap_or_else(|| Arc::new(Sampling::new(sample)))
@@ -328,13 +335,13 @@ impl Target {
     }
 
     /// The severity with which a line of that level is sent to this target; `None`: it is not.
-    pub(super) fn severity(&self, level: LogLevel) -> Option<u8> {
+    pub(crate) fn severity(&self, level: LogLevel) -> Option<u8> {
         let wanted = level <= self.max_level && self.sampling.as_ref().is_none_or(|sampling| sampling.takes());
         wanted.then(|| level.max(self.min_level) as u8)
     }
 }
 
-pub(super) fn header_format(format: SyslogFormat) -> Format {
+pub(crate) fn header_format(format: SyslogFormat) -> Format {
     match format {
         SyslogFormat::Rfc3164 => Format::Rfc3164,
         SyslogFormat::Rfc5424 => Format::Rfc5424,

@@ -2,6 +2,7 @@
 //! does. Must never look at a line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,11 +12,10 @@ use rt::Output;
 use rt::net::Address;
 
 use super::ring::{self, Ring};
-use super::targets::Problem;
 
 /// When a place is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(crate) enum When {
     /// Before the workers begin: everything can be opened.
     Start,
     /// While they serve: rights may be given up, and numbers of descriptors may mean something else.
@@ -24,7 +24,7 @@ pub(super) enum When {
 
 /// One target of lines.
 #[derive(Debug)]
-pub(super) enum LineTarget {
+pub(crate) enum LineTarget {
     /// Datagrams to an address.
     Address(Address),
     /// A shared descriptor; `None`: it is not open.
@@ -41,20 +41,20 @@ pub(super) enum LineTarget {
 
 /// What takes lines, and its number among all that do at a time: workers gather lines by it.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) number: usize,
-    pub(super) target: LineTarget,
+pub(crate) struct Place {
+    pub(crate) number: usize,
+    pub(crate) target: LineTarget,
     numbers: Arc<Numbers>,
 }
 
 impl Place {
     /// Whether what goes there are log records.
-    pub(super) fn takes_records(&self) -> bool {
+    pub(crate) fn takes_records(&self) -> bool {
         matches!(self.target, LineTarget::Telemetry)
     }
 
     /// A server is somewhere else from now on: the next lines, or the next connection, go there.
-    pub(super) fn move_to(&self, address: SocketAddr) {
+    pub(crate) fn move_to(&self, address: SocketAddr) {
         match &self.target {
             LineTarget::Stream(ring) => ring.move_server(0, address),
             LineTarget::Server(known) => {
@@ -97,22 +97,31 @@ struct Streams {
     next: usize,
 }
 
+/// What could not be opened, and why.
+#[derive(Debug)]
+pub enum Problem {
+    /// A descriptor, by its number: what would go there is dropped.
+    Descriptor(i32, io::Error),
+    /// The file behind a ring: its path, the ring's name. Nothing can be served then.
+    Ring(Box<str>, Box<str>, io::Error),
+}
+
 /// All places of a process.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     numbers: Arc<Numbers>,
     /// Those that configurations name by an address.
     known: Mutex<Vec<(LogAddress, Weak<Place>)>>,
     /// Rings of sections, as the program counts them.
-    pub(super) rings: Box<[Arc<Ring>]>,
+    pub(crate) rings: Box<[Arc<Ring>]>,
     streams: Mutex<Streams>,
     /// Lines that were dropped.
-    pub(super) dropped: Arc<AtomicU64>,
+    pub(crate) dropped: Arc<AtomicU64>,
 }
 
 impl Places {
     /// With rings, and nothing else yet.
-    pub(super) fn new(rings: Box<[Arc<Ring>]>) -> Self {
+    pub(crate) fn new(rings: Box<[Arc<Ring>]>) -> Self {
         let streams = Streams { next: rings.len(), ..Streams::default() };
         Self {
             numbers: Arc::default(),
@@ -124,7 +133,7 @@ impl Places {
     }
 
     /// What an address stands for. `None`: it cannot be opened any more.
-    pub(super) fn open(&self, address: &LogAddress, when: When, problems: &mut Vec<Problem>) -> Option<Arc<Place>> {
+    pub(crate) fn open(&self, address: &LogAddress, when: When, problems: &mut Vec<Problem>) -> Option<Arc<Place>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(_, place)| place.strong_count() > 0);
         if let Some(open) = known.iter().find(|(other, _)| other == address).and_then(|(_, place)| place.upgrade()) {
@@ -157,7 +166,7 @@ impl Places {
     }
 
     /// What a server of a backend in `mode log` is.
-    pub(super) fn server(&self, server: &Server, when: When) -> Arc<Place> {
+    pub(crate) fn server(&self, server: &Server, when: When) -> Arc<Place> {
         self.place(match &server.log {
             Some(LogServer::Stream(ring)) => LineTarget::Stream(self.stream(ring, when)),
             // The program has resolved every address that lines can go to.
@@ -196,7 +205,7 @@ impl Places {
     }
 
     /// Starts a worker's share of the tasks that send what is in the rings of the start.
-    pub(super) fn forward(&self, worker: usize) {
+    pub(crate) fn forward(&self, worker: usize) {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let first = streams.open.iter().filter(|(_, (_, when))| *when == When::Start);
         let first = first.filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
@@ -208,14 +217,14 @@ impl Places {
     }
 
     /// Every ring that takes lines or has some, with its number.
-    pub(super) fn all_rings(&self) -> Vec<(usize, Arc<Ring>)> {
+    pub(crate) fn all_rings(&self) -> Vec<(usize, Arc<Ring>)> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.open.iter().filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
         self.rings.iter().cloned().enumerate().chain(open).collect()
     }
 
     /// The ring with that number.
-    pub(super) fn ring(&self, number: usize) -> Option<Arc<Ring>> {
+    pub(crate) fn ring(&self, number: usize) -> Option<Arc<Ring>> {
         if let Some(ring) = self.rings.get(number) {
             return Some(Arc::clone(ring));
         }
@@ -224,11 +233,11 @@ impl Places {
     }
 
     /// How many places there were at one time, at most.
-    pub(super) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.numbers.lock().next
     }
 
-    pub(super) fn count_dropped(&self, lines: usize) {
+    pub(crate) fn count_dropped(&self, lines: usize) {
         if lines > 0 {
             self.dropped.fetch_add(lines as u64, Ordering::Relaxed);
         }
