@@ -283,8 +283,8 @@ fn get_variable(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result
     // What is no name is no variable.
     let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(answer) };
     lent.lend(&mut |context| {
-        let sample = context.variables.get(context, &variable);
-        answer = show(context, sample, false, keeps_booleans);
+        let shown = context.variables.lend(&variable, |value| show(context, value, false, keeps_booleans));
+        answer = shown.unwrap_or(Plain::Nil);
     });
     Ok(answer)
 }
@@ -300,7 +300,13 @@ fn set_variable(lent: &dyn Lent, rest: &[Value], sets: bool) -> Result<Plain, St
             context.variables.unset(&variable);
             done = true;
         } else if !only_known || is_known(context, &variable) {
-            done = to_sample(&value, context).is_some_and(|sample| context.variables.set(&variable, sample));
+            // A variable holds what no buffer does.
+            done = match &value {
+                Value::String(text) => {
+                    context.variables.set(&variable, expression::sample::Value::Str(&text.as_bytes()))
+                }
+                other => to_sample(other, context).is_some_and(|sample| context.variables.set(&variable, sample)),
+            };
         }
     });
     Ok(Plain::Bool(done))

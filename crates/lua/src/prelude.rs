@@ -139,12 +139,17 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     native.set(
         "get_var",
         lua.create_function(move |_, name: String| {
-            let Ok(variable) = Variable::parse(&name) else { return Ok(Plain::Nil) };
-            let Some(worker) = crate::here() else { return Ok(Plain::Nil) };
-            Ok(lend(&worker, |context| {
+            // The second value: it is none of the process.
+            let none = |wrong: bool| Ok((Plain::Nil, wrong));
+            let Some(variable) = Variable::parse(&name).ok().filter(|_| name.starts_with("proc.")) else {
+                return none(true);
+            };
+            let Some(worker) = crate::here() else { return none(false) };
+            let found = lend(&worker, |context| {
                 let value = context.variables.get(context, &variable);
                 value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans))
-            }))
+            });
+            Ok((found, false))
         })?,
     )?;
     native.set(

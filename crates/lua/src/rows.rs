@@ -96,8 +96,8 @@ fn written(lua: &mlua::Lua, arguments: &Arguments, all: &mut Vec<Value>) -> mlua
 
 /// What a function returned, as a sample of text.
 fn to_text<'a>(context: &Context<'a>, values: &MultiValue) -> Option<Sample<'a>> {
-    let value = values.front().cloned().unwrap_or(Value::Nil);
-    fit(context, crate::value::to_sample(&value, context)?, Type::Str)
+    // Without a value there is no sample; `nil` is false.
+    fit(context, crate::value::to_sample(values.front()?, context)?, Type::Str)
 }
 
 fn parameters() -> Signature {
@@ -203,7 +203,7 @@ impl Acting {
             });
             let (caller, arguments) = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
             lua.remove_app_data::<WakeTime>();
-            Run::new(&machine, caller, arguments, (what.as_str(), machine.limits.session, true))
+            Run::new(&machine, caller, arguments, (what.as_str(), machine.limits.session, stream.may_wait()))
         })
     }
 
@@ -228,6 +228,11 @@ impl Acting {
         }
         Some(match values.front().and_then(Value::as_i64) {
             Some(1) => Verdict::Stop,
+            Some(2) if !stream.may_wait() => {
+                let why = format!("Lua function '{}': unable to yield, aborted Lua execution.", self.name);
+                voice::failed(Some(stream.proxy()), &why);
+                Verdict::Continue
+            }
             Some(2) => {
                 let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
                 // Without a time it is called again as soon as others had their turn.

@@ -188,7 +188,7 @@ const MOST_BODY: usize = 1 << 20;
 fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
     let status: i64 = response.get("status").map_err(|_| "has no status.")?;
     let status =
-        u16::try_from(status).ok().filter(|status| (100..600).contains(status)).ok_or("has no valid status.")?;
+        u16::try_from(status).ok().filter(|status| (200..600).contains(status)).ok_or("has no valid status.")?;
     let reason: Option<mlua::LuaString> = response.get("reason").unwrap_or(None);
     let reason = reason.map_or(wire::http::reason(status).as_bytes().to_vec(), |reason| reason.as_bytes().to_vec());
     let mut fields = Vec::new();

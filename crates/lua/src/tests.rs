@@ -99,6 +99,13 @@ fn wrong_calls_are_errors_at_the_line_of_the_script() {
             "core.register_action('a', {'http-req'}, 'x')",
             "s.lua:1: bad argument #3 to 'register_action' (function expected, got string)",
         ),
+        ("core.log(99, 'x')", "s.lua:1: bad argument #1 to 'log' (Invalid loglevel.)"),
+        ("core.log(core.silent, 'x')", "s.lua:1: bad argument #1 to 'log' (Invalid loglevel.)"),
+        (
+            "local x = core.get_var('txn.x')",
+            "s.lua:1: 'get_var': Only 'proc.' scope allowed to be retrieved in 'core.get_var()'.",
+        ),
+        ("core.queue():push(nil)", "s.lua:1: unexpected argument"),
         ("\nerror('boom')", "s.lua:2: boom"),
         ("foo()", "s.lua:1: attempt to call a nil value (global 'foo')"),
     ];

@@ -141,6 +141,11 @@ impl<'a> StreamAccess<'a> {
         true
     }
 
+    /// Whether an action may wait here: nothing does while a head is on its way to the client (`http-after-response`).
+    pub fn may_wait(&self) -> bool {
+        matches!(self.held, Held::Shared(_))
+    }
+
     /// The session of the stream.
     pub fn session(&self) -> &Session {
         self.session

@@ -72,6 +72,12 @@ impl Variables<'_> {
         self.read(scope, |store| store.get(scope, name).and_then(|stored| Stored::load(stored, context)))?
     }
 
+    /// Lends the value of a variable, which may be longer than what an evaluation copies. `None`: it is out of reach.
+    pub fn lend<T>(&self, variable: &Variable, with: impl FnOnce(Option<Value<'_>>) -> T) -> Option<T> {
+        let (scope, name) = (variable.scope, variable.name);
+        self.read(scope, |store| with(store.get(scope, name).map(Stored::value)))
+    }
+
     /// Whether it has a value.
     pub fn is_set(&self, variable: &Variable) -> bool {
         let (scope, name) = (variable.scope, variable.name);

@@ -48,8 +48,14 @@ function act:wake_time(milliseconds) native.wake_time(given(milliseconds, 1, "wa
 
 -- Logs.
 local log_line = native.log
+local function given_level(level, index)
+    level = given(level, index, "log", "integer")
+    if level < 0 or level > 7 then fail("bad argument #1 to 'log' (Invalid loglevel.)", 4) end
+    return level
+end
 function core.log(level, message)
-    log_line(given(level, 1, "log", "integer"), given(message, 2, "log", "string"))
+    level = given_level(level, 1)
+    log_line(level, given(message, 2, "log", "string"))
 end
 function core.Debug(message) log_line(7, given(message, 1, "Debug", "string")) end
 function core.Info(message) log_line(6, given(message, 1, "Info", "string")) end
@@ -69,7 +75,7 @@ function core.done(data) yield(mark, "done", data) end
 -- Registrations.
 local function register_check(name, count, wanted)
     if count < wanted then fail("'" .. name .. "' needs " .. wanted .. " arguments", 4) end
-    if native.serving() then fail("'" .. name .. "': not available outside of the body of a script", 4) end
+    if native.serving() then fail(name .. ": not available outside of body context", 4) end
 end
 local function given_function(value, index, name)
     if type(value) ~= "function" then
@@ -157,7 +163,11 @@ for _, name in ipairs({ "http_date", "imf_date", "rfc850_date", "asctime_date" }
 end
 
 -- Variables of the process.
-function core.get_var(name) return native.get_var(given(name, 1, "get_var", "string")) end
+function core.get_var(name)
+    local found, wrong = native.get_var(given(name, 1, "get_var", "string"))
+    if wrong then fail("'get_var': Only 'proc.' scope allowed to be retrieved in 'core.get_var()'.") end
+    return found
+end
 function core.get_info()
     local info, wrong = native.info()
     if wrong then fail(wrong) end
@@ -188,7 +198,7 @@ function core.concat() return setmetatable({ pieces = {} }, concat) end
 local queue = class("Queue", {
     size = function(self) return self.last - self.first + 1 end,
     push = function(self, item)
-        if item == nil then return false end
+        if item == nil then fail("unexpected argument") end
         self.last = self.last + 1
         self.items[self.last] = item
         return true
@@ -289,12 +299,12 @@ end
 http_methods.res_set_status = changer("res", "status", "res_set_status")
 local http = setmetatable({}, class("HTTP", http_methods))
 
--- Answers.
+-- Answers. What is of the wrong type is as if it were not there.
 local function default_reply(reply)
-    reply.status = reply.status or 200
-    reply.reason = reply.reason or native.reason(reply.status)
-    reply.headers = reply.headers or {}
-    reply.body = reply.body or ""
+    reply.status = native.integer(reply.status) or 200
+    if type(reply.reason) ~= "string" then reply.reason = native.reason(reply.status) end
+    if type(reply.headers) ~= "table" then reply.headers = {} end
+    if type(reply.body) ~= "string" then reply.body = "" end
     return reply
 end
 local reply_class = class("Reply", {
@@ -328,7 +338,8 @@ function shared.get_priv() return (ask("priv", "get", native.thread)) end
 local txn_methods = {}
 for name, method in pairs(shared) do txn_methods[name] = method end
 function txn_methods.log(_, level, message)
-    ask("log", given(level, 2, "log", "integer"), given(message, 3, "log", "string"))
+    level = given_level(level, 2)
+    ask("log", level, given(message, 3, "log", "string"))
 end
 function txn_methods.deflog(_, message) ask("log", 6, given(message, 2, "deflog", "string")) end
 for name, level in pairs({ Debug = 7, Info = 6, Warning = 4, Alert = 1 }) do
@@ -338,12 +349,20 @@ for name, kind in pairs({
     set_loglevel = "loglevel", set_priority_class = "class", set_priority_offset = "offset", set_mark = "mark",
     set_fc_mark = "mark", set_tos = "tos", set_fc_tos = "tos",
 }) do
-    txn_methods[name] = function(_, number) answered(ask("order", kind, given(number, 2, name, "integer"))) end
+    txn_methods[name] = function(_, number)
+        number = given(number, 2, name, "integer")
+        if kind == "loglevel" and (number < -1 or number > 7) then
+            fail("bad argument #1 to 'set_loglevel' (Bad log level. It must be one of the following value: core.silent(-1), "
+                .. "core.emerg(0), core.alert(1), core.crit(2), core.error(3), core.warning(4), core.notice(5), core.info(6) "
+                .. "or core.debug(7))")
+        end
+        answered(ask("order", kind, number))
+    end
 end
 function txn_methods.reply(_, reply)
     local made = {}
-    if reply ~= nil then
-        for key, value in pairs(given(reply, 2, "reply", "table")) do made[key] = value end
+    if type(reply) == "table" then
+        for key, value in pairs(reply) do made[key] = value end
     end
     return setmetatable(default_reply(made), reply_class)
 end

@@ -223,7 +223,7 @@ fn proxies_and_their_parts_tell_and_change_what_the_manual_says() {
         ("core.event_sub({}, print)", "event_sub: no valid event types were provided"),
         ("core.event_sub({'SERVER_UP'}, 5)", "bad argument #2 to 'event_sub' (function expected, got number)"),
         ("tostring(core.event_sub({'ACME'}, print))", "HAProxy class EventSub"),
-        ("core.register_cli({'x'}, 'x', print)", "'register_cli': not available outside of the body of a script"),
+        ("core.register_cli({'x'}, 'x', print)", "register_cli: not available outside of body context"),
     ];
     let typed: Vec<&str> = rows.iter().map(|(code, _)| *code).collect();
     let answer = ask(&socket, &format!("lua run <<\n{}\n\n", typed.join("\n")));
