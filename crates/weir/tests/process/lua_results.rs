@@ -70,7 +70,8 @@ fn results_are_read_as_haproxy_reads_them_and_actions_wait_where_they_may() {
     let script = folder.write("s.lua", SCRIPT);
     let socket = folder.path("socket").display().to_string();
     let text = format!(
-        "global\n nbthread 1\n tune.lua.bool-sample-conversion normal\n lua-load {script}\n{DEFAULTS}frontend f\n bind {socket}\n{RULES}"
+        "global\n nbthread 1\n tune.lua.bool-sample-conversion normal\n log stdout format raw local0\n lua-load {script}\n\
+         {DEFAULTS}frontend f\n log global\n bind {socket}\n{RULES}"
     );
     let mut weir = Running::weir(&["-f", &folder.write("weir.cfg", &text)]);
     let rows = [
