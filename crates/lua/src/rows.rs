@@ -227,7 +227,8 @@ impl Acting {
             });
         }
         Some(match values.front().and_then(Value::as_i64) {
-            Some(1) => Verdict::Stop,
+            // `act.STOP` and `act.DONE`: the message goes on.
+            Some(1 | 4) => Verdict::Stop,
             Some(2) if !stream.may_wait() => {
                 let why = format!("Lua function '{}': unable to yield, aborted Lua execution.", self.name);
                 voice::failed(Some(stream.proxy()), &why);
@@ -241,7 +242,7 @@ impl Acting {
                 return None;
             }
             Some(3) => Verdict::Fail,
-            Some(4 | 6) => Verdict::Abort,
+            Some(6) => Verdict::Abort,
             Some(5) => Verdict::Deny,
             Some(7) => Verdict::Invalid,
             _ => Verdict::Continue,

@@ -25,6 +25,7 @@ end)
 core.register_action("level", { "http-req" }, function(txn)
     txn:set_var("txn.text", tostring(pcall(txn.set_loglevel, txn, 99)) .. tostring(pcall(txn.log, txn, -1, "x")))
 end)
+core.register_action("done", { "http-req", "http-res" }, function() return act.DONE end)
 core.register_fetches("nothing", function() return end)
 core.register_converters("none", function() return end)
 core.register_fetches("nil", function() return nil end)
@@ -50,10 +51,14 @@ const RULES: &str = r#" http-request set-var(txn.path) path
  http-request return status 200 content-type t/t lf-string "<%[lua.nothing]%[path,lua.none]%[lua.nil]>" if { path /nothing }
  http-request return status 200 content-type t/t lf-string "<%[lua.long]>" if { path /long }
  http-request return status 200 content-type t/t lf-string "<%[lua.made]>" if { path /made }
+ http-request lua.done if { path /done }
  http-request return status 200 content-type t/t string "<answered>"
+ default_backend b
  http-after-response lua.late if { var(txn.path) -m str /late }
  http-after-response lua.sleepy if { var(txn.path) -m str /sleepy }
  http-after-response lua.again if { var(txn.path) -m str /again }
+backend b
+ http-request return status 200 content-type t/t string "<backend>"
 "#;
 
 fn get(folder: &Folder, path: &str) -> String {
@@ -80,6 +85,7 @@ fn results_are_read_as_haproxy_reads_them_and_actions_wait_where_they_may() {
         ("/nothing", "<0>"),
         ("/long", "<100000>"),
         ("/made", "<200OK0200>"),
+        ("/done", "<backend>"),
         ("/late", "<answered>"),
         ("/sleepy", "<answered>"),
         ("/again", "<answered>"),
