@@ -31,6 +31,7 @@ pub mod rule_costs;
 pub mod service;
 pub mod session;
 pub mod shared_counts;
+mod short_text;
 pub mod sockets;
 mod sparing;
 pub mod stream;

@@ -27,6 +27,32 @@ use wire::http::{Head, Method};
 use crate::orders::Orders;
 use crate::session::Session;
 
+/// The name of a service in log lines, which costs a request no allocation.
+#[derive(Debug, Clone)]
+pub enum ServiceName {
+    /// One of Weir's own.
+    Known(&'static str),
+    /// One that was registered.
+    Shared(Arc<str>),
+}
+
+impl Default for ServiceName {
+    fn default() -> Self {
+        Self::Known("")
+    }
+}
+
+impl std::ops::Deref for ServiceName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Known(name) => name,
+            Self::Shared(name) => name,
+        }
+    }
+}
+
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
@@ -185,7 +211,7 @@ pub struct StreamState {
     /// Index of the server in its backend.
     pub server: Option<usize>,
     /// The service that answers it, as log lines name it.
-    pub service: Option<Arc<str>>,
+    pub service: Option<ServiceName>,
     /// The ends of the client's connection that rules of the stream have set in the place of the session's.
     pub ends: Cell<Option<Box<Ends>>>,
     /// What binds it to a server.

@@ -41,6 +41,7 @@ use crate::service::log::{Logger, Targets};
 use crate::service::mail::Outbox;
 use crate::service::registry::Services;
 use crate::sockets::Sockets;
+use crate::stream::filter::Filters;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
@@ -364,6 +365,7 @@ pub struct Worker {
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
     tasks: RefCell<Slab<LocalRc<StreamTask>>>,
     state: RefCell<Vec<SharedStreamState>>,
+    filters: RefCell<Vec<Filters>>,
     /// Tasks that want to know of a stop.
     watchers: RefCell<Vec<Waker>>,
     /// Woken when the last session of a stopping process has ended.
@@ -383,12 +385,6 @@ pub struct Worker {
     /// The call of a task that read its processor time last ([`rt::calls`]), and what that was.
     pub processor_time: Cell<Option<(u32, Duration)>>,
 }
-
-/// Bytes of scratch memory that a worker keeps.
-const ARENA_KEPT: usize = 64 * 1024;
-
-/// States kept for later streams.
-const FACTS_KEPT: usize = 1024;
 
 impl Worker {
     /// Worker number `id`.
@@ -415,6 +411,7 @@ impl Worker {
             sections: RefCell::default(),
             tasks: RefCell::default(),
             state: RefCell::default(),
+            filters: RefCell::default(),
             watchers: RefCell::default(),
             drained: RefCell::default(),
             requests: Cell::new(0),

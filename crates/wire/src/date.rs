@@ -47,6 +47,22 @@ impl Date {
     }
 }
 
+/// A moment as HTTP writes it, in the preferred form of RFC 9110, section 5.6.7. Years outside of 0 to 9999 show their last four digits.
+pub fn http_date(seconds: i64) -> [u8; 29] {
+    const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
+    let date = Date::since_epoch(seconds);
+    let mut text = *b"Day, 00 Mon 0000 00:00:00 GMT";
+    text[..3].copy_from_slice(DAYS[seconds.div_euclid(86_400).rem_euclid(7) as usize]);
+    text[8..11].copy_from_slice(date.month_name());
+    let year = date.year.rem_euclid(10_000) as u32;
+    let pairs = [(5, date.day), (12, year / 100), (14, year), (17, date.hour), (20, date.minute), (23, date.second)];
+    for (at, number) in pairs {
+        text[at] = b'0' + (number / 10 % 10) as u8;
+        text[at + 1] = b'0' + (number % 10) as u8;
+    }
+    text
+}
+
 /// A date of HTTP, in any of its three forms, as seconds since the UNIX epoch (RFC 9110, section 5.6.7). Two digits of a year are one of
 /// the years from 1970 to 2069.
 pub fn parse_http_date(text: &[u8]) -> Option<i64> {
@@ -148,6 +164,27 @@ mod tests {
             let (hour, minute, second) = (date.hour, date.minute, date.second);
             let text = format!("Sun, {:02} {month} {:04} {hour:02}:{minute:02}:{second:02} GMT", date.day, date.year);
             assert_eq!(super::parse_http_date(text.as_bytes()), Some(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_of_http_are_written_as_they_are_read() {
+        let rows = [
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
+            (951_868_799, "Tue, 29 Feb 2000 23:59:59 GMT"),
+            (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
+            (253_402_300_800, "Sat, 01 Jan 0000 00:00:00 GMT"),
+        ];
+        for (seconds, text) in rows {
+            assert_eq!(std::str::from_utf8(&super::http_date(seconds)).unwrap(), text);
+        }
+        for seconds in (0..250_000_000_000).step_by(987_654_321) {
+            assert_eq!(super::parse_http_date(&super::http_date(seconds)), Some(seconds));
+        }
+        for seconds in [i64::MIN, i64::MAX] {
+            assert!(super::http_date(seconds).is_ascii());
         }
     }
 }

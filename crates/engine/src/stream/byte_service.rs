@@ -16,7 +16,7 @@ use policy::services::ServiceRow;
 use crate::session::Session;
 use crate::stream::conclude;
 use crate::stream::http::Client;
-use crate::stream_state::{Cause, Outcome, Phase};
+use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 
 /// Bytes that wait for the service at most.
@@ -47,7 +47,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
     };
     {
         let state = &mut *state.borrow_mut();
-        state.service = Some(row.shown.clone());
+        state.service = Some(ServiceName::Shared(row.shown.clone()));
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
     conclude::log_step(session, state, Origin::Connect);

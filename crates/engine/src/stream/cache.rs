@@ -22,7 +22,7 @@ use crate::stream::request::origin_form;
 use crate::stream::serving::Started;
 use crate::stream::stored::Stored;
 use crate::stream::validation;
-use crate::stream_state::StreamState;
+use crate::stream_state::{ServiceName, StreamState};
 use crate::worker::SharedStreamState;
 
 /// How long one request may take that fetches a response in the place of an old one, before another one goes.
@@ -161,13 +161,6 @@ pub(super) fn takes_over(
 fn withdraw(state: &mut StreamState) {
     if state.cache.as_mut().is_some_and(|cache_use| cache_use.conditional) {
         validation::withdraw(&mut state.request);
-    }
-}
-
-/// Performs a rule on a response.
-pub fn response(session: &Session, state: &StreamState, head: &mut Head, action: &Action) {
-    if let Action::StoreInCache(cache) = action {
-        store(session, state, head, *cache);
     }
 }
 
@@ -386,11 +379,11 @@ pub fn answer(session: &Session, state: &mut StreamState) -> Started {
         let ranges = cache.is_some_and(|cache| cache.plan().ranges);
         Box::new(Stored::new(object, ranges)) as Box<dyn Service>
     });
-    Started { service, shown: SHOWN.into(), ruled: true }
+    Started { service, shown: ServiceName::Known(SHOWN), ruled: true }
 }
 
 /// The rule `cache-store`: stores the response, or forgets what a request has changed.
-fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) {
+pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index: usize) {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return };
     let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
     // Whoever waits goes on once it is stored, or now.
@@ -417,9 +410,11 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     if cache_use.authorized && !freshness::is_for_all(head) {
         return;
     }
-    let Some(filters) = state.filters.as_ref().filter(|filters| filter::can_store(filters, index)) else { return };
+    if !filter::can_store(session, state, index) {
+        return;
+    }
     let Some((object, length)) = object(cache, cache_use, head) else { return };
-    let length = length.filter(|_| !filter::may_resize(filters, index));
+    let length = length.filter(|_| !filter::may_resize(session, state, index));
     let signature = cache_use.signature.unwrap_or_default();
     if cache.plan().hints == config::spec::EarlyHints::Only {
         if !object.hints.is_empty() {
@@ -430,7 +425,7 @@ fn store(session: &Session, state: &StreamState, head: &mut Head, index: usize) 
     // How old it is says the cache.
     head.remove_all(b"age");
     if let Some(storing) = cache.begin(&cache_use.key, &signature, object, length) {
-        filter::keep(filters, index, storing.led_by(lead));
+        filter::keep(session, state, index, storing.led_by(lead));
     }
     if let Some(disk) = session.worker.process.disks.get(index) {
         disk.write(cache, rt::now());

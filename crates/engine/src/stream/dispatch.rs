@@ -89,7 +89,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             End::Replay => turn = Turn { held: Some(slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
                 drop(link);
-                filter::tell(plan.filters.as_ref(), filter::Event::Restarted);
+                filter::restart(&state);
                 turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
@@ -131,7 +131,7 @@ struct Plan<'s> {
     /// What the balance recognises it by.
     hash: Option<u32>,
     /// What the rules of its FastCGI application say, where its backend has one.
-    fcgi: Option<Box<fcgi::Prepared>>,
+    fcgi: Option<fcgi::Prepared>,
 }
 
 /// How the next attempt differs from the first one.
@@ -277,7 +277,7 @@ impl<'s> Plan<'s> {
         if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
             let state = state.borrow();
             let length = up.known_length(state.request.framing, &client.conn);
-            let asked = (&**app, &**prepared);
+            let asked = (&**app, prepared);
             tracing::application(session, &state);
             return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
         }

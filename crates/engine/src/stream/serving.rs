@@ -1,7 +1,5 @@
 //! A request that a service of the process answers: the exchange with it, and its end. Must never make an answer itself.
 
-use std::sync::Arc;
-
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::service::Service;
@@ -19,32 +17,32 @@ use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
 use crate::stream::request::head_limits;
 use crate::stream::{body, cache, conclude, filter, heads, tracing, validation};
-use crate::stream_state::{Cause, Outcome, Phase};
+use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 
 /// How a stream that a service serves ends, unless something goes wrong: rules and lines that come before its end say so as well.
 const SERVED: Outcome = Outcome::new(Cause::Local, Phase::Request);
 
-/// Has the service of that number answer.
-pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
-    let shared = &session.worker.process;
-    let row = shared.services.names().get(number);
-    let (shown, ruled) = row.map(|row| (row.shown.clone(), row.ruled)).unwrap_or_default();
-    if ruled && let Some(failure) = heads::pass_to_service(session, &state).await {
-        return reply_error_unread(session, client, state, failure, body).await;
-    }
-    let started = Started { service: shared.services.start(number, session, &state), shown, ruled };
-    run(session, client, state, started, body).await;
-}
+/// Answers where there is no service, or its start fails.
+const UNSERVED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
 /// A service that answers one request.
 pub struct Started {
     /// `None`: the answer is an internal error.
     pub service: Option<Box<dyn Service>>,
     /// How log lines name it.
-    pub shown: Arc<str>,
+    pub shown: ServiceName,
     /// `http-response` rules and filters see its answer.
     pub ruled: bool,
+}
+
+/// Has the service of that number answer.
+pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
+    let shared = &session.worker.process;
+    let row = shared.services.names().get(number);
+    let (shown, ruled) = row.map(|row| (ServiceName::Shared(row.shown.clone()), row.ruled)).unwrap_or_default();
+    let start = |state: &SharedStreamState| shared.services.start(number, session, state);
+    run(session, client, state, (shown, ruled, start), body).await;
 }
 
 /// Has a service answer that has been started already.
@@ -52,29 +50,28 @@ pub async fn stream(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    started: Started,
+    Started { service, shown, ruled }: Started,
     body: UnreadBody,
 ) {
-    if started.ruled
-        && let Some(failure) = heads::pass_to_service(session, &state).await
-    {
-        return reply_error_unread(session, client, state, failure, body).await;
-    }
-    run(session, client, state, started, body).await;
+    run(session, client, state, (shown, ruled, |_: &SharedStreamState| service), body).await;
 }
 
-/// Has a service answer a request whose head filters have seen.
+/// Has a service answer once filters have seen the head of the request, which starts then.
 async fn run(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    Started { service, shown, ruled }: Started,
+    (shown, ruled, start): (ServiceName, bool, impl FnOnce(&SharedStreamState) -> Option<Box<dyn Service>>),
     body: UnreadBody,
 ) {
-    let Some(mut service) = service else {
-        let outcome = Outcome::new(Cause::Internal, Phase::Request);
-        let failure = Failure { outcome, status: 500, page: true };
-        return reply_error_unread(session, client, state, failure, body).await;
+    let refused = if ruled { heads::pass_to_service(session, &state).await } else { None };
+    let started = match refused {
+        Some(failure) => Err(failure),
+        None => start(&state).ok_or(UNSERVED),
+    };
+    let mut service = match started {
+        Ok(service) => service,
+        Err(failure) => return rt::boxed(reply_error_unread(session, client, state, failure, body)).await,
     };
     let proxy = session.proxy();
     {

@@ -14,6 +14,7 @@ use crate::stream::request::origin_form;
 use crate::stream::rules::request::{self as request_rules, Over};
 use crate::stream::serving::Started;
 use crate::stream::{answer, serving};
+use crate::stream_state::ServiceName;
 use crate::worker::SharedStreamState;
 
 /// How the page is named in place of a server.
@@ -32,7 +33,7 @@ pub async fn answer(
     (proxy, page): (&Proxy, &StatsPage),
     body: UnreadBody,
 ) {
-    state.borrow_mut().service = Some(SHOWN.into());
+    state.borrow_mut().service = Some(ServiceName::Known(SHOWN));
     if let Err(over) = admit(session, client, &state, page).await {
         return request_rules::end(session, client, state, over, body).await;
     }
@@ -46,7 +47,8 @@ pub async fn answer(
         let state = state.borrow();
         session.worker.process.services.start_page(session, request, origin_form(state.request.target()))
     };
-    serving::stream(session, client, state, Started { service, shown: SHOWN.into(), ruled: false }, body).await;
+    serving::stream(session, client, state, Started { service, shown: ServiceName::Known(SHOWN), ruled: false }, body)
+        .await;
 }
 
 /// Whether a client may see the page.

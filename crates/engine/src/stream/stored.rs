@@ -11,6 +11,7 @@ use live::cache::Object;
 use wire::date::parse_http_date;
 use wire::http::{Framing, Head, Method};
 
+use crate::short_text::ShortText;
 use crate::stream::freshness::seconds;
 
 /// Answers a request by a stored response.
@@ -135,7 +136,7 @@ impl Service for Stored {
                 }
             };
             answer.append(b"content-range", range.as_bytes());
-            answer.append(b"age", own.age(rt::now()).to_string().as_bytes());
+            answer.append(b"age", &ShortText::number(own.age(rt::now())));
             return Poll::Ready(Ok(()));
         }
         if known {
@@ -146,7 +147,7 @@ impl Service for Stored {
             answer.framing = if object.chunked { Framing::Chunked } else { Framing::Length(object.length) };
         }
         answer.append_all(own);
-        answer.append(b"age", object.age(rt::now()).to_string().as_bytes());
+        answer.append(b"age", &ShortText::number(object.age(rt::now())));
         Poll::Ready(Ok(()))
     }
 

@@ -186,7 +186,7 @@ pub fn end(worker: &Worker, state: SharedStreamState) {
     // Filters see the state as it ends.
     let filters = state.try_borrow_mut().ok().and_then(|mut known| known.filters.take());
     if let Some(filters) = filters {
-        filter::end(&filters);
+        filter::end(worker, filters);
     }
     if let Ok(mut known) = state.try_borrow_mut() {
         if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {

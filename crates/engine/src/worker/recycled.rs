@@ -6,8 +6,18 @@ use std::rc::Rc;
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
 
-use super::{ARENA_KEPT, FACTS_KEPT, SharedStreamState, Worker};
+use super::{SharedStreamState, Worker};
+use crate::stream::filter::Filters;
 use crate::stream_state::StreamState;
+
+/// Bytes of scratch memory that a worker keeps.
+const ARENA_KEPT: usize = 64 * 1024;
+
+/// States kept for later streams.
+const FACTS_KEPT: usize = 1024;
+
+/// The same of sets of filters.
+const FILTERS_KEPT: usize = 1024;
 
 impl Worker {
     /// Lends the memory of one evaluation; it is empty again behind it.
@@ -41,6 +51,19 @@ impl Worker {
             state.clear();
             Rc::new(RefCell::new(state))
         })
+    }
+
+    /// Takes an empty set for the filters of a stream.
+    pub fn take_filters(&self) -> Filters {
+        self.filters.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Keeps one that is empty again; one that something still has is left to it.
+    pub fn keep_filters(&self, filters: Filters) {
+        let mut kept = self.filters.borrow_mut();
+        if kept.len() < FILTERS_KEPT && Rc::strong_count(&filters) == 1 {
+            kept.push(filters);
+        }
     }
 
     /// Lends a state to rules that run before there is a stream.

@@ -39,18 +39,14 @@ impl Shard {
         stale_if_error: Duration,
     ) -> (Found, (u32, u32)) {
         let mut gone = (0, 0);
-        let Some((key, entries)) = self.entries.get_key_value(key) else { return (Found::Nothing, gone) };
-        let key = Arc::clone(key);
+        let Some(entries) = self.entries.get_mut(key) else { return (Found::Nothing, gone) };
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
-        let fresh =
-            entries.iter().position(|entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&entry));
-        if let Some(at) = fresh {
-            let Some(entry) = self.entries.get_mut(&key).and_then(|entries| entries.get_mut(at)) else {
-                return (Found::Nothing, gone);
-            };
-            self.order.remove(&entry.turn);
+        let is_fresh = |entry: &&mut Entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&&**entry);
+        if let Some(entry) = entries.iter_mut().find(is_fresh) {
+            if let Some(key) = self.order.remove(&entry.turn) {
+                self.order.insert(turn, key);
+            }
             entry.turn = turn;
-            self.order.insert(turn, key);
             return (Found::Hit(Arc::clone(&entry.object)), gone);
         }
         let is_gone = |object: &Object| {

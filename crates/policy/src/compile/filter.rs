@@ -104,9 +104,11 @@ impl Compiler<'_> {
         let replaces = |rule: &RuleSpec| {
             rule.set == HTTP_RESPONSE && rule.line.words.first().is_some_and(|word| word.text == "replace-body")
         };
+        let list: Box<[Filter]> = written.list.iter().map(filter).collect();
+        let implied = |filter: &Filter| matches!(filter, Filter::Cache(cache) if cache.first);
         Filters {
-            are_wanted: !written.list.is_empty() || proxy.rules.rules.iter().any(replaces),
-            list: written.list.iter().map(filter).collect(),
+            are_wanted: !list.iter().all(implied) || proxy.rules.rules.iter().any(replaces),
+            list,
             otel,
             request: order(written, written.request.as_ref()),
             response: order(written, written.response.as_ref()),

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// The filters of a proxy and the orders in which they see both directions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// Streams have filters: some are declared, or rules may attach some to a response.
+    /// Streams have filters from their beginning: some are declared, or rules may attach some to a response. A cache's that a rule
+    /// implies is attached where it stores.
     pub are_wanted: bool,
     /// As declared.
     pub list: Box<[Filter]>,

@@ -15,15 +15,18 @@ pub fn settle(head: &mut Head, method: Method) -> bool {
     }
     // The last one counts.
     let written = head.all(b"status").last().map(parse);
-    let (code, phrase) = match written {
+    match written {
         Some(None) => return false,
-        Some(Some((code, phrase))) => (code, phrase.map(<[u8]>::to_vec)),
-        None if head.contains(b"location") => (302, None),
-        None => (200, None),
-    };
-    let phrase = phrase.unwrap_or_else(|| reason(code).as_bytes().to_vec());
-    head.remove_all(b"status");
-    head.set_status(code, &phrase);
+        Some(Some((code, phrase))) => {
+            let phrase = phrase.unwrap_or_else(|| reason(code).as_bytes()).to_vec();
+            head.remove_all(b"status");
+            head.set_status(code, &phrase);
+        }
+        None if head.contains(b"location") => head.set_status(302, reason(302).as_bytes()),
+        // As `PREFIX` says.
+        None => {}
+    }
+    let code = head.status();
     if method == Method::Head || matches!(code, 204 | 304) {
         head.framing = Framing::None;
     } else if head.framing == Framing::UntilClose {

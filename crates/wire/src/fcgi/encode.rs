@@ -14,45 +14,96 @@ const KEEP_CONN: u8 = 1;
 /// Names that are asked for on a connection (specification, section 4.1).
 const VALUES: [&[u8]; 2] = [b"FCGI_MAX_REQS", b"FCGI_MPXS_CONNS"];
 
-/// Writes what begins a request: `FCGI_BEGIN_REQUEST`, one record of parameters, the end of these, and the end of the body
-/// where there is none.
-///
-/// # Errors
-/// It does not fit, into `out` or into one record.
-pub fn encode_request<'p>(
-    keep: bool,
-    has_body: bool,
-    parameters: impl IntoIterator<Item = (&'p [u8], &'p [u8])>,
-    out: &mut Buffer,
-) -> Result<(), Overflow> {
-    let [high, low] = RESPONDER.to_be_bytes();
-    let flags = if keep { KEEP_CONN } else { 0 };
-    push(out, &header(kind::BEGIN_REQUEST, REQUEST, 8))?;
-    push(out, &[high, low, flags, 0, 0, 0, 0, 0])?;
-    let at = out.len();
-    push(out, &header(kind::PARAMS, REQUEST, 0))?;
-    for (name, value) in parameters {
-        for length in [name.len(), value.len()] {
-            let (bytes, used) = length_of(length)?;
-            push(out, &bytes[..used])?;
-        }
-        push(out, name)?;
-        push(out, value)?;
-    }
-    let length = out.len() - at - HEADER;
-    let length = u16::try_from(length).map_err(|_| Overflow)?;
-    let begun = out.data_mut().get_mut(at..at + HEADER).ok_or(Overflow)?;
-    begun.copy_from_slice(&header(kind::PARAMS, REQUEST, length));
-    push(out, &header(kind::PARAMS, REQUEST, 0))?;
-    if has_body { Ok(()) } else { push(out, &end_of_body(REQUEST)) }
+/// Writes what begins a request into a buffer: `FCGI_BEGIN_REQUEST`, then one record of parameters, which grows with each of them, and
+/// the ends of the parameters and of a body that is not there.
+pub struct RequestWriter<'o> {
+    out: &'o mut Buffer,
+    /// Where the record of parameters begins.
+    record: usize,
+    /// Something had no room.
+    full: bool,
 }
 
-/// The length of a name or a value: one byte up to 127, else four with the highest bit set.
-fn length_of(length: usize) -> Result<([u8; 4], usize), Overflow> {
+impl<'o> RequestWriter<'o> {
+    /// `keep`: the application is asked to keep the connection.
+    pub fn begin(keep: bool, out: &'o mut Buffer) -> Self {
+        let [high, low] = RESPONDER.to_be_bytes();
+        let flags = if keep { KEEP_CONN } else { 0 };
+        let begun = out.push(&header(kind::BEGIN_REQUEST, REQUEST, 8)) && out.push(&[high, low, flags, 0, 0, 0, 0, 0]);
+        let record = out.len();
+        let full = !begun || !out.push(&header(kind::PARAMS, REQUEST, 0));
+        Self { out, record, full }
+    }
+
+    /// Adds a parameter, whose value is lent in parts.
+    pub fn parameter(&mut self, name: &[u8], value: &[&[u8]]) {
+        let length = value.iter().map(|part| part.len()).sum();
+        if let Some(place) = self.place(name.len(), length) {
+            let (to, mut rest) = place.split_at_mut(name.len());
+            to.copy_from_slice(name);
+            for part in value {
+                let (to, behind) = rest.split_at_mut(part.len());
+                to.copy_from_slice(part);
+                rest = behind;
+            }
+        }
+    }
+
+    /// Adds a field of the request: `HTTP_` and its name in capitals (RFC 3875, section 4.1.18).
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        const FIELD: &[u8] = b"HTTP_";
+        if let Some(place) = self.place(FIELD.len() + name.len(), value.len()) {
+            let (to, behind) = place.split_at_mut(FIELD.len() + name.len());
+            let (prefix, to) = to.split_at_mut(FIELD.len());
+            prefix.copy_from_slice(FIELD);
+            for (to, byte) in to.iter_mut().zip(name) {
+                *to = if byte.is_ascii_alphanumeric() { byte.to_ascii_uppercase() } else { b'_' };
+            }
+            behind.copy_from_slice(value);
+        }
+    }
+
+    /// Room for a name and a value behind their lengths.
+    fn place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
+        let lengths = length_of(name).zip(length_of(value)).filter(|_| !self.full);
+        let Some(((of_name, first), (of_value, second))) = lengths else {
+            self.full = true;
+            return None;
+        };
+        let (at, count) = (self.out.len(), first + second + name + value);
+        if self.out.room() < count {
+            self.full = true;
+            return None;
+        }
+        self.out.advance(count);
+        let place = self.out.data_mut().get_mut(at..)?;
+        let (lengths, behind) = place.split_at_mut(first + second);
+        lengths[..first].copy_from_slice(&of_name[..first]);
+        lengths[first..].copy_from_slice(&of_value[..second]);
+        Some(behind)
+    }
+
+    /// Ends the parameters, and the body as well unless the request has one.
+    ///
+    /// # Errors
+    /// Something had no room, in the buffer or in one record.
+    pub fn end(self, has_body: bool) -> Result<(), Overflow> {
+        let Self { out, record, full } = self;
+        let length = (out.len() - record).checked_sub(HEADER).filter(|_| !full).ok_or(Overflow)?;
+        let length = u16::try_from(length).map_err(|_| Overflow)?;
+        let begun = out.data_mut().get_mut(record..record + HEADER).ok_or(Overflow)?;
+        begun.copy_from_slice(&header(kind::PARAMS, REQUEST, length));
+        push(out, &header(kind::PARAMS, REQUEST, 0))?;
+        if has_body { Ok(()) } else { push(out, &end_of_body(REQUEST)) }
+    }
+}
+
+/// The length of a name or a value: one byte up to 127, else four with the highest bit set. `None`: no record holds it.
+fn length_of(length: usize) -> Option<([u8; 4], usize)> {
     match u8::try_from(length) {
-        Ok(short @ 0..=127) => Ok(([short, 0, 0, 0], 1)),
-        _ if length <= MAX_CONTENT => Ok(((length as u32 | 1 << 31).to_be_bytes(), 4)),
-        _ => Err(Overflow),
+        Ok(short @ 0..=127) => Some(([short, 0, 0, 0], 1)),
+        _ if length <= MAX_CONTENT => Some(((length as u32 | 1 << 31).to_be_bytes(), 4)),
+        _ => None,
     }
 }
 
@@ -78,18 +129,18 @@ fn push(out: &mut Buffer, bytes: &[u8]) -> Result<(), Overflow> {
     if out.push(bytes) { Ok(()) } else { Err(Overflow) }
 }
 
-/// Whether what [`encode_request`] wrote asks the application to keep the connection.
+/// Whether what [`RequestWriter`] wrote asks the application to keep the connection.
 pub fn keeps_connection(request: &[u8]) -> bool {
     request.get(HEADER + 2).is_some_and(|flags| flags & KEEP_CONN != 0)
 }
 
-/// Whether what [`encode_request`] wrote ends the body.
+/// Whether what [`RequestWriter`] wrote ends the body.
 pub fn ends_body(request: &[u8]) -> bool {
     // The last record is empty: its header is the end.
     request.ends_with(&end_of_body(REQUEST))
 }
 
-/// Gives what [`encode_request`] wrote another number, and asks the application to keep the connection: others are served on it
+/// Gives what [`RequestWriter`] wrote another number, and asks the application to keep the connection: others are served on it
 /// too.
 pub fn share_request(request: &mut [u8], number: u16) {
     let mut at = 0;
@@ -137,8 +188,9 @@ mod tests {
 
     fn request(keep: bool, has_body: bool, parameters: &[(&str, &str)]) -> Result<Vec<u8>, Overflow> {
         let mut out = Buffer::with_capacity(1 << 17);
-        let parameters = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        encode_request(keep, has_body, parameters, &mut out).map(|()| out.data().to_vec())
+        let mut writer = RequestWriter::begin(keep, &mut out);
+        parameters.iter().for_each(|(name, value)| writer.parameter(name.as_bytes(), &[value.as_bytes()]));
+        writer.end(has_body).map(|()| out.data().to_vec())
     }
 
     #[test]
@@ -167,10 +219,23 @@ mod tests {
         assert_eq!(request(true, false, &[("A", &"x".repeat(70_000))]), Err(Overflow));
         let half = "x".repeat(40_000);
         assert_eq!(request(true, false, &[("A", &half), ("B", &half)]), Err(Overflow));
-        assert_eq!(
-            encode_request(true, false, [(&b"A"[..], &b"b"[..])], &mut Buffer::with_capacity(30)),
-            Err(Overflow)
-        );
+    }
+
+    #[test]
+    fn what_has_no_room_is_told_wherever_it_ends() {
+        let written = |room| {
+            let mut out = Buffer::with_capacity(room);
+            let mut writer = RequestWriter::begin(true, &mut out);
+            writer.parameter(b"A", &[b"b", b"c"]);
+            writer.field(b"x-y", b"z");
+            writer.end(false).map(|()| out.data().to_vec())
+        };
+        let whole = written(64).unwrap();
+        assert_eq!(whole[16..40], *b"\x01\x04\0\x01\0\x10\0\0\x01\x02Abc\x08\x01HTTP_X_Yz");
+        for room in 0..whole.len() {
+            assert_eq!(written(room), Err(Overflow), "{room}");
+        }
+        assert_eq!(written(whole.len()), Ok(whole));
     }
 
     #[test]

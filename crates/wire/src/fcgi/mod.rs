@@ -10,7 +10,7 @@ mod values;
 pub use answer::{PREFIX, settle};
 pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
 pub use encode::{
-    abort_request, body_record, encode_request, end_of_body, ends_body, get_values, keeps_connection, share_request,
+    RequestWriter, abort_request, body_record, end_of_body, ends_body, get_values, keeps_connection, share_request,
 };
 pub use values::{Values, parameter};
 
@@ -26,19 +26,23 @@ pub const MAX_CONTENT: usize = 65_535;
 /// The number of the request on a connection that carries one at a time.
 pub const REQUEST: u16 = 1;
 
-/// Fields that an application gets only where `pass-header` names them: credentials, and what is about a connection.
-pub const HIDDEN: [&[u8]; 10] = [
-    b"authorization",
-    b"connection",
-    b"expect",
-    b"keep-alive",
-    b"proxy",
-    b"proxy-authenticate",
-    b"proxy-authorization",
-    b"te",
-    b"transfer-encoding",
-    b"upgrade",
-];
+/// Whether an application gets a field of that lower-case name only where `pass-header` names it: credentials, and what is about a
+/// connection.
+pub fn is_hidden(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"authorization"
+            | b"connection"
+            | b"expect"
+            | b"keep-alive"
+            | b"proxy"
+            | b"proxy-authenticate"
+            | b"proxy-authorization"
+            | b"te"
+            | b"transfer-encoding"
+            | b"upgrade"
+    )
+}
 
 /// Types of records (specification, section 8).
 pub mod kind {

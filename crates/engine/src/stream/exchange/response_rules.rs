@@ -177,7 +177,7 @@ impl Exchange<'_> {
                 let mut head = std::mem::take(&mut state.response);
                 let (session, behind) = (self.session, self.down.behind(&self.upstream));
                 let wait = match run_response(session, state, (&mut head, behind), rules, progress) {
-                    Stop::End | Stop::Cache(_) => None,
+                    Stop::End | Stop::Cache(_) | Stop::Store(_) => None,
                     Stop::Yield => Some(Held::Turn),
                     Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, state, &head), wait)),
                     Stop::Final(ended) => {

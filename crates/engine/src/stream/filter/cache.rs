@@ -19,6 +19,11 @@ impl Keeper {
     pub(super) fn new(plan: CacheFilter) -> Self {
         Self { plan, storing: None }
     }
+
+    /// One that stores already.
+    pub(super) fn storing(plan: CacheFilter, storing: Storing) -> Self {
+        Self { plan, storing: Some(storing) }
+    }
 }
 
 impl Filter for Keeper {

@@ -22,12 +22,12 @@ mod compression;
 mod grpc_web;
 mod mirror;
 mod replace_body;
+mod set;
 mod shared;
 mod trace;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -42,10 +42,11 @@ use policy::program::Proxy;
 use wire::http::{Fields, Head};
 
 use crate::session::Session;
-use crate::stream::spoe::StreamAgents;
 use crate::stream_state::StreamState;
-use crate::worker::SharedStreamState;
+use crate::worker::{SharedStreamState, Worker};
 use chain::Chain;
+use set::Attached;
+pub use set::Set;
 
 /// What a filter is told of its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub enum Event<'a> {
 }
 
 /// What a filter may see of its stream whenever it is called.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Scene {
     /// A number that tells streams apart.
     pub stream: u64,
@@ -204,127 +205,8 @@ pub trait Filter {
     }
 }
 
-/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; and of
-/// an engine that asks agents, which rules ask.
-struct Marker;
-
-impl Filter for Marker {
-    fn wants(&self, _: Direction) -> bool {
-        false
-    }
-}
-
-/// A filter and whose it is.
-struct Attached {
-    /// Index of the proxy.
-    proxy: usize,
-    /// Index among the proxy's filters.
-    index: usize,
-    /// It belongs to the backend, which is not the frontend.
-    of_backend: bool,
-    filter: Box<dyn Filter>,
-}
-
-/// The filters of a stream.
-pub struct Set {
-    scene: Scene,
-    attached: Vec<Attached>,
-    /// Which of them see what goes to the server, in order.
-    request: Vec<usize>,
-    /// Which of them see what goes to the client.
-    response: Vec<usize>,
-    /// What the stream has had of agents.
-    pub(crate) agents: StreamAgents,
-    /// How many of those that see what goes to the server copy it: they are the last ones.
-    copying: usize,
-    /// A script makes one of them.
-    scripted: bool,
-    /// How many of those of a direction have seen its head; 0: not begun.
-    seen: usize,
-}
-
 /// The filters of a stream, as its state, its flows and its rules share them.
 pub type Filters = Rc<RefCell<Set>>;
-
-impl Set {
-    fn order(&self, direction: Direction) -> &[usize] {
-        match direction {
-            Direction::Request => &self.request,
-            Direction::Response => &self.response,
-        }
-    }
-
-    fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
-        let first = self.attached.len();
-        for (index, plan) in proxy.filters.list.iter().enumerate() {
-            let filter: Box<dyn Filter> = match plan {
-                policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
-                policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
-                policy::program::Filter::Cache(plan) => Box::new(cache::Keeper::new(*plan)),
-                policy::program::Filter::Compression(plan) => {
-                    let limits = session.generation().program.global.compression;
-                    Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
-                }
-                policy::program::Filter::FcgiApp | policy::program::Filter::Spoe | policy::program::Filter::Otel => {
-                    Box::new(Marker)
-                }
-                policy::program::Filter::Script(plan) => {
-                    let services = &session.worker.process.services;
-                    let made = services.start_filter(plan.number, session, state, (proxy.index, index));
-                    self.scripted |= made.is_some();
-                    made.unwrap_or_else(|| Box::new(Marker))
-                }
-                policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
-                policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
-            };
-            self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
-            let scene = self.scene;
-            self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&scene, Event::Attached));
-        }
-        let last = self.request.len() - self.copying;
-        self.request.splice(last..last, proxy.filters.request.iter().map(|index| first + index));
-        let is_first = |index: &usize| matches!(proxy.filters.list.get(*index), Some(policy::program::Filter::Cache(cache)) if cache.first);
-        let (caches, others): (Vec<usize>, Vec<usize>) =
-            proxy.filters.response.iter().partition(|index| is_first(index));
-        self.response.splice(0..0, caches.into_iter().map(|index| first + index));
-        self.response.extend(others.into_iter().map(|index| first + index));
-    }
-
-    fn tell(&mut self, event: Event<'_>) {
-        let scene = self.scene;
-        self.attached.iter_mut().for_each(|own| own.filter.note(&scene, event));
-    }
-
-    /// Tells those of the backend, or the others.
-    fn tell_those(&mut self, of_backend: bool, event: Event<'_>) {
-        let scene = self.scene;
-        let own = self.attached.iter_mut().filter(|own| own.of_backend == of_backend);
-        own.for_each(|own| own.filter.note(&scene, event));
-    }
-
-    /// Tells those that see that direction.
-    fn tell_of(&mut self, direction: Direction, event: Event<'_>, only: impl Fn(bool) -> bool) {
-        let scene = self.scene;
-        for place in 0..self.order(direction).len() {
-            let index = self.order(direction)[place];
-            if only(self.attached[index].of_backend) {
-                self.attached[index].filter.note(&scene, event);
-            }
-        }
-    }
-
-    fn head(&mut self, direction: Direction, head: &mut Head) {
-        let scene = self.scene;
-        for place in 0..self.order(direction).len() {
-            let index = self.order(direction)[place];
-            self.attached[index].filter.head(&scene, direction, head);
-        }
-    }
-
-    fn wants(&self, direction: Direction) -> bool {
-        self.order(direction).iter().any(|index| self.attached[*index].filter.wants(direction))
-    }
-}
 
 /// A stream of a proxy that has filters begins.
 pub fn begin(session: &Session, state: &SharedStreamState) {
@@ -332,14 +214,18 @@ pub fn begin(session: &Session, state: &SharedStreamState) {
     if !proxy.filters.are_wanted {
         return;
     }
-    let mut set = new(session);
-    set.attach(session, state, proxy, false);
-    set.tell(Event::Begun);
-    set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
-    state.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
+    let filters = new(session);
+    {
+        let set = &mut *filters.borrow_mut();
+        set.attach(session, state, proxy, false);
+        set.tell(Event::Begun);
+        set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
+    }
+    state.borrow_mut().filters = Some(filters);
 }
 
-fn new(session: &Session) -> Set {
+/// An empty set for a stream, in the memory of a former one where the worker has some.
+fn new(session: &Session) -> Filters {
     let worker = &session.worker;
     let scene = Scene {
         stream: worker.requests(),
@@ -348,16 +234,9 @@ fn new(session: &Session) -> Set {
         has_backend: false,
         tell: worker.process.host.tell,
     };
-    Set {
-        scene,
-        attached: Vec::new(),
-        request: Vec::new(),
-        response: Vec::new(),
-        agents: StreamAgents::default(),
-        copying: 0,
-        scripted: false,
-        seen: 0,
-    }
+    let filters = worker.take_filters();
+    filters.borrow_mut().scene = scene;
+    filters
 }
 
 /// The stream has got its backend. True: the frontend's filters ask agents about that.
@@ -367,7 +246,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> 
     if known.is_none() && (!differs || !backend.filters.are_wanted) {
         return false;
     }
-    let filters = known.unwrap_or_else(|| Rc::new(RefCell::new(new(session))));
+    let filters = known.unwrap_or_else(|| new(session));
     {
         let set = &mut *filters.borrow_mut();
         if differs {
@@ -474,13 +353,13 @@ pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Re
 
 /// The same in a request, whose stream may have no filters yet.
 pub fn replace_request_body(session: &Session, state: &mut StreamState, regex: &Regex, text: &[u8]) {
-    let filters = state.filters.get_or_insert_with(|| Rc::new(RefCell::new(new(session))));
+    let filters = state.filters.get_or_insert_with(|| new(session));
     replace_body(filters, Direction::Request, (regex, text), false);
 }
 
 /// A rule has the request copied to a backend, behind all other filters.
 pub fn mirror(session: &Session, state: &mut StreamState, backend: usize) {
-    let filters = state.filters.get_or_insert_with(|| Rc::new(RefCell::new(new(session))));
+    let filters = state.filters.get_or_insert_with(|| new(session));
     let set = &mut *filters.borrow_mut();
     let filter = Box::new(mirror::Tap::new(backend));
     set.request.push(set.attached.len());
@@ -540,6 +419,12 @@ pub fn tell(filters: Option<&Filters>, event: Event<'_>) {
     }
 }
 
+/// The request is sent again.
+pub fn restart(state: &SharedStreamState) {
+    let filters = state.borrow().filters.clone();
+    tell(filters.as_ref(), Event::Restarted);
+}
+
 /// The index of a proxy, and that of a filter in it.
 pub type RulePosition = (usize, usize);
 
@@ -563,14 +448,23 @@ pub fn limit(
 }
 
 /// Whether a response can be stored in a cache as its server has sent it: its filter sees it, and none before makes another one of it.
-pub fn can_store(filters: &Filters, cache: usize) -> bool {
+pub fn can_store(session: &Session, state: &StreamState, cache: usize) -> bool {
+    if implied(session, state, cache).is_some() {
+        // It stands before all others.
+        return true;
+    }
+    let Some(filters) = &state.filters else { return false };
     let set = &*filters.borrow();
     let mut order = set.response.iter().map(|index| &set.attached[*index].filter);
     order.find(|filter| filter.recodes() || filter.cache() == Some(cache)).is_some_and(|filter| !filter.recodes())
 }
 
 /// Whether a script stands before the filter of a cache: how long the body becomes is not known.
-pub fn may_resize(filters: &Filters, cache: usize) -> bool {
+pub fn may_resize(session: &Session, state: &StreamState, cache: usize) -> bool {
+    if implied(session, state, cache).is_some() {
+        return false;
+    }
+    let Some(filters) = &state.filters else { return false };
     let set = &*filters.borrow();
     let mut order = set.response.iter().map(|index| &set.attached[*index].filter);
     order
@@ -578,22 +472,50 @@ pub fn may_resize(filters: &Filters, cache: usize) -> bool {
         .is_some_and(|filter| filter.is_scripted())
 }
 
-/// Has the filter of a cache store the response that is about to pass.
-pub fn keep(filters: &Filters, cache: usize, storing: Storing) {
+/// Has the filter of a cache store the response that is about to pass. Where a rule implies it, it is attached now.
+pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: Storing) {
+    let implied = implied(session, state, cache);
+    let filters = state.filters.get_or_insert_with(|| new(session));
     let (set, mut storing) = (&mut *filters.borrow_mut(), Some(storing));
+    set.scene.has_backend = state.backend.is_some();
     for index in &set.response {
         set.attached[*index].filter.keep(cache, &mut storing);
     }
+    if let (Some(storing), Some((place, plan))) = (storing, implied) {
+        set.attach_first(place, place.0 != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
+    }
 }
 
-/// The stream ends, and its filters with it.
-pub fn end(filters: &Filters) {
-    let set = &mut *filters.borrow_mut();
-    for direction in [Direction::Request, Direction::Response] {
-        set.tell_of(direction, Event::Closed(direction), |_| true);
+/// The filter of a cache that a rule of the frontend or of the backend implies, and its place.
+fn implied(
+    session: &Session,
+    state: &StreamState,
+    cache: usize,
+) -> Option<(RulePosition, policy::program::CacheFilter)> {
+    let backend = state.backend.filter(|backend| *backend != session.frontend);
+    let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
+    proxies.filter(|proxy| !proxy.filters.are_wanted).find_map(|proxy| {
+        proxy.filters.response.iter().find_map(|index| match proxy.filters.list.get(*index) {
+            Some(policy::program::Filter::Cache(plan)) if plan.cache == cache => Some(((proxy.index, *index), *plan)),
+            _ => None,
+        })
+    })
+}
+
+/// The stream ends, and its filters with it; their memory is for another one, unless a flow still has them.
+pub fn end(worker: &Worker, filters: Filters) {
+    {
+        let set = &mut *filters.borrow_mut();
+        for direction in [Direction::Request, Direction::Response] {
+            set.tell_of(direction, Event::Closed(direction), |_| true);
+        }
+        // Those of the backend go first.
+        set.tell_those(true, Event::Detached);
+        set.tell_those(false, Event::Ended);
+        set.tell_those(false, Event::Detached);
+        if Rc::strong_count(&filters) == 1 {
+            set.clear();
+        }
     }
-    // Those of the backend go first.
-    set.tell_those(true, Event::Detached);
-    set.tell_those(false, Event::Ended);
-    set.tell_those(false, Event::Detached);
+    worker.keep_filters(filters);
 }

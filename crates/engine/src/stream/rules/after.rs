@@ -38,8 +38,8 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
                     Ok(false) => None,
                     Err(ended) => Some(ended),
                 },
-                // No other of these rules waits.
-                Stop::End | Stop::Wait(_) | Stop::Yield | Stop::Cache(_) => None,
+                // No other of these rules waits, and none is about a cache.
+                Stop::End | Stop::Wait(_) | Stop::Yield | Stop::Cache(_) | Stop::Store(_) => None,
             };
         }
     })

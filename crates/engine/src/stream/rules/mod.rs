@@ -71,6 +71,8 @@ pub enum Stop<'r> {
     Yield,
     /// A cache has something for the client.
     Cache(Help),
+    /// A cache is to store the answer.
+    Store(usize),
 }
 
 /// How far an evaluation came.
@@ -518,13 +520,18 @@ pub fn run_request<'r>(
 /// are.
 pub fn run_response<'r>(
     session: &Session,
-    state: &StreamState,
-    answer: (&mut Head, Behind<'_>),
+    state: &mut StreamState,
+    (head, behind): (&mut Head, Behind<'_>),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
-    let stop = finish_response(&mut course, state, answer);
+    let stop = loop {
+        match finish_response(&mut course, state, (&mut *head, behind)) {
+            Stop::Store(index) => cache::store(session, state, head, index),
+            stop => break stop,
+        }
+    };
     *progress = course.progress;
     stop
 }
@@ -550,9 +557,9 @@ fn finish_response<'r>(
                 }
             }
             RuleStep::Body(action) => change_response(state, action, &course.text),
-            RuleStep::Cache(action) => cache::response(session, state, head, action),
+            RuleStep::Cache(Action::StoreInCache(index)) => return Stop::Store(*index),
             // Of other sets.
-            RuleStep::Expect(_) | RuleStep::Effect(_) => {}
+            RuleStep::Cache(_) | RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
     }
 }

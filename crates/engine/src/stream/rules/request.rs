@@ -78,7 +78,8 @@ fn rules_of<'r>(
     let state = &mut *state.borrow_mut();
     let behind = client.conn.behind();
     match rules::run_request(session, state, behind, rules, &mut progress) {
-        Stop::End => None,
+        // Answers alone are stored.
+        Stop::End | Stop::Store(_) => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
@@ -203,7 +204,11 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
         }
         Manner::Cached => {
             let started = cache::answer(session, &mut state.borrow_mut());
-            return rt::boxed(serving::stream(session, client, state, started, body)).await;
+            let arguments = (session, client, state, started, body);
+            return rt::boxed_with(arguments, |(session, client, state, started, body)| {
+                serving::stream(session, client, state, started, body)
+            })
+            .await;
         }
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.

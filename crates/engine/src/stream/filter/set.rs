@@ -1,0 +1,151 @@
+//! The filters of one stream: which they are, and in what order they see its messages. Must never know what a filter does.
+
+use std::sync::Arc;
+
+use expression::sample::Direction;
+use policy::program::Proxy;
+use wire::http::Head;
+
+use super::{Event, Filter, Scene, bandwidth, cache, compression, grpc_web, shared, trace};
+use crate::session::Session;
+use crate::stream::spoe::StreamAgents;
+use crate::worker::SharedStreamState;
+
+/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; and of
+/// an engine that asks agents, which rules ask.
+struct Marker;
+
+impl Filter for Marker {
+    fn wants(&self, _: Direction) -> bool {
+        false
+    }
+}
+
+/// A filter and whose it is.
+pub(super) struct Attached {
+    /// Index of the proxy.
+    pub(super) proxy: usize,
+    /// Index among the proxy's filters.
+    pub(super) index: usize,
+    /// It belongs to the backend, which is not the frontend.
+    pub(super) of_backend: bool,
+    pub(super) filter: Box<dyn Filter>,
+}
+
+/// The filters of a stream.
+#[derive(Default)]
+pub struct Set {
+    pub(super) scene: Scene,
+    pub(super) attached: Vec<Attached>,
+    /// Which of them see what goes to the server, in order.
+    pub(super) request: Vec<usize>,
+    /// Which of them see what goes to the client.
+    pub(super) response: Vec<usize>,
+    /// What the stream has had of agents.
+    pub(crate) agents: StreamAgents,
+    /// How many of those that see what goes to the server copy it: they are the last ones.
+    pub(super) copying: usize,
+    /// A script makes one of them.
+    pub(super) scripted: bool,
+    /// How many of those of a direction have seen its head; 0: not begun.
+    pub(super) seen: usize,
+}
+
+impl Set {
+    pub(super) fn order(&self, direction: Direction) -> &[usize] {
+        match direction {
+            Direction::Request => &self.request,
+            Direction::Response => &self.response,
+        }
+    }
+
+    pub(super) fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
+        let first = self.attached.len();
+        for (index, plan) in proxy.filters.list.iter().enumerate() {
+            let filter: Box<dyn Filter> = match plan {
+                policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
+                policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
+                policy::program::Filter::Cache(plan) => Box::new(cache::Keeper::new(*plan)),
+                policy::program::Filter::Compression(plan) => {
+                    let limits = session.generation().program.global.compression;
+                    Box::new(compression::Compressor::new(*plan, &session.worker, session.frontend, limits))
+                }
+                policy::program::Filter::FcgiApp | policy::program::Filter::Spoe | policy::program::Filter::Otel => {
+                    Box::new(Marker)
+                }
+                policy::program::Filter::Script(plan) => {
+                    let services = &session.worker.process.services;
+                    let made = services.start_filter(plan.number, session, state, (proxy.index, index));
+                    self.scripted |= made.is_some();
+                    made.unwrap_or_else(|| Box::new(Marker))
+                }
+                policy::program::Filter::GrpcWeb => Box::new(grpc_web::Translator::default()),
+                policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
+            };
+            self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
+            let scene = self.scene;
+            self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&scene, Event::Attached));
+        }
+        let last = self.request.len() - self.copying;
+        self.request.splice(last..last, proxy.filters.request.iter().map(|index| first + index));
+        let mut caches = 0;
+        for index in &proxy.filters.response {
+            if matches!(proxy.filters.list.get(*index), Some(policy::program::Filter::Cache(cache)) if cache.first) {
+                self.response.insert(caches, first + index);
+                caches += 1;
+            } else {
+                self.response.push(first + index);
+            }
+        }
+    }
+
+    /// Attaches a filter that sees what goes to the client before all others do.
+    pub(super) fn attach_first(&mut self, (proxy, index): (usize, usize), of_backend: bool, filter: Box<dyn Filter>) {
+        self.response.insert(0, self.attached.len());
+        self.attached.push(Attached { proxy, index, of_backend, filter });
+    }
+
+    /// Forgets the stream and keeps the memory of the lists.
+    pub(super) fn clear(&mut self) {
+        let Self { attached, request, response, .. } = std::mem::take(self);
+        (self.attached, self.request, self.response) = (attached, request, response);
+        self.attached.clear();
+        self.request.clear();
+        self.response.clear();
+    }
+
+    pub(super) fn tell(&mut self, event: Event<'_>) {
+        let scene = self.scene;
+        self.attached.iter_mut().for_each(|own| own.filter.note(&scene, event));
+    }
+
+    /// Tells those of the backend, or the others.
+    pub(super) fn tell_those(&mut self, of_backend: bool, event: Event<'_>) {
+        let scene = self.scene;
+        let own = self.attached.iter_mut().filter(|own| own.of_backend == of_backend);
+        own.for_each(|own| own.filter.note(&scene, event));
+    }
+
+    /// Tells those that see that direction.
+    pub(super) fn tell_of(&mut self, direction: Direction, event: Event<'_>, only: impl Fn(bool) -> bool) {
+        let scene = self.scene;
+        for place in 0..self.order(direction).len() {
+            let index = self.order(direction)[place];
+            if only(self.attached[index].of_backend) {
+                self.attached[index].filter.note(&scene, event);
+            }
+        }
+    }
+
+    pub(super) fn head(&mut self, direction: Direction, head: &mut Head) {
+        let scene = self.scene;
+        for place in 0..self.order(direction).len() {
+            let index = self.order(direction)[place];
+            self.attached[index].filter.head(&scene, direction, head);
+        }
+    }
+
+    pub(super) fn wants(&self, direction: Direction) -> bool {
+        self.order(direction).iter().any(|index| self.attached[*index].filter.wants(direction))
+    }
+}
