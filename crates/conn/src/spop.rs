@@ -32,7 +32,9 @@ pub struct Terms {
     pub engine_id: Box<str>,
     /// Requests that the connection carries at most.
     pub max_total: u32,
-    /// How long the agent may be silent while it is waited for.
+    /// When the agent has to have greeted.
+    pub greeting: Option<Moment>,
+    /// How long the agent may be silent while an answer is due.
     pub silence: Option<Duration>,
     /// How long the connection is kept without a request.
     pub idle: Duration,
@@ -46,7 +48,16 @@ enum Stage {
     /// Requests go out.
     Open(AgentHello),
     /// It is over.
-    Closed(Status),
+    Closed(Ended),
+}
+
+/// How a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Why.
+    pub status: Status,
+    /// The agent has left, or was silent for too long; else this side has ended it.
+    pub by_agent: bool,
 }
 
 /// A request.
@@ -100,11 +111,11 @@ impl State {
         }
     }
 
-    fn close(&mut self, status: Status) {
+    fn close(&mut self, ended: Ended) {
         if matches!(self.stage, Stage::Closed(_)) {
             return;
         }
-        self.stage = Stage::Closed(status);
+        self.stage = Stage::Closed(ended);
         self.openers.drain(..).for_each(Waker::wake);
         for waiter in self.waiting.values_mut() {
             if let Waiter::Waits(waker) = waiter
@@ -167,9 +178,9 @@ impl Requests {
         Claim(self.clone())
     }
 
-    /// The connection could not be established, or ends here.
+    /// The connection could not be established, or the agent has ended it.
     pub fn fail(&self, status: Status) {
-        self.0.borrow_mut().close(status);
+        self.0.borrow_mut().close(Ended { status, by_agent: true });
     }
 }
 
@@ -185,7 +196,7 @@ impl Claim {
         let state = &mut *self.0.0.borrow_mut();
         match state.stage {
             Stage::Open(_) => Poll::Ready(Ok(())),
-            Stage::Closed(status) => Poll::Ready(Err(status)),
+            Stage::Closed(ended) => Poll::Ready(Err(ended.status)),
             Stage::Opening => {
                 if !state.openers.iter().any(|waker| waker.will_wake(cx.waker())) {
                     state.openers.push(cx.waker().clone());
@@ -238,7 +249,7 @@ impl Ticket {
     ///
     /// # Errors
     /// The connection has ended before it came.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Ended>> {
         let state = &mut *self.requests.0.borrow_mut();
         match state.waiting.get_mut(&self.stream) {
             Some(Waiter::Answered(payload)) => {
@@ -247,13 +258,15 @@ impl Ticket {
                 Poll::Ready(Ok(payload))
             }
             Some(waiter @ Waiter::Waits(_)) => match state.stage {
-                Stage::Closed(status) => Poll::Ready(Err(status)),
+                Stage::Closed(ended) => Poll::Ready(Err(ended)),
                 _ => {
                     *waiter = Waiter::Waits(Some(cx.waker().clone()));
                     Poll::Pending
                 }
             },
-            Some(Waiter::Abandoned) | None => Poll::Ready(Err(Status::UNKNOWN)),
+            Some(Waiter::Abandoned) | None => {
+                Poll::Ready(Err(Ended { status: Status::UNKNOWN, by_agent: false }))
+            }
         }
     }
 }
@@ -302,11 +315,17 @@ impl Connection {
 
     /// When it ends unless something happens before.
     pub fn deadline(&self) -> Option<Moment> {
-        if self.waits() {
+        if self.is_opening() {
+            self.terms.greeting
+        } else if self.waits() {
             self.terms.silence.map(|silence| self.heard + silence)
         } else {
             Some(self.heard + self.terms.idle)
         }
+    }
+
+    fn is_opening(&self) -> bool {
+        self.requests.0.borrow().stage == Stage::Opening
     }
 
     /// Whether the agent has to say something.
@@ -320,8 +339,16 @@ impl Connection {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return false;
         }
-        let status = if self.waits() { Status::TIMEOUT } else { Status::NORMAL };
-        self.end(status);
+        if self.is_opening() {
+            // As where there is no connection in time.
+            self.requests.fail(Status::IO);
+        } else if self.waits() {
+            self.requests.fail(Status::TIMEOUT);
+        } else {
+            self.end(Status::NORMAL);
+            return true;
+        }
+        self.end(Status::TIMEOUT);
         true
     }
 
@@ -331,7 +358,8 @@ impl Connection {
             return;
         }
         self.farewell = true;
-        self.requests.0.borrow_mut().close(if status == Status::NORMAL { Status::IO } else { status });
+        let seen = if status == Status::NORMAL { Status::IO } else { status };
+        self.requests.0.borrow_mut().close(Ended { status: seen, by_agent: false });
         self.writing.drain(..self.written);
         self.written = 0;
         // A frame that was begun is finished first.
@@ -468,8 +496,8 @@ impl Connection {
                 }
                 Ok(())
             }
-            // An answer to a frame that was never sent is passed over, as HAProxy does.
-            (kind::ACK, Stage::Open(_)) => Ok(()),
+            // An answer to a frame that was never sent is passed over, and so are unknown frames, as HAProxy does.
+            (_, Stage::Open(_)) => Ok(()),
             _ => Err(Told::Wrong(Status::INVALID)),
         }
     }

@@ -234,6 +234,10 @@ pub enum ServerEvent {
     Failure,
     /// The answer was none, and the request is sent again.
     BadAnswer,
+    /// An agent has left without an answer.
+    AgentLeft,
+    /// An agent is not waited for any more.
+    AgentAbandoned,
 }
 
 /// Counts a step for the server and its backend. Each attempt is a session of the server.
@@ -254,6 +258,8 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Serve
             ServerEvent::Redispatch => &counters.redispatches,
             ServerEvent::Failure => &counters.connect_errors,
             ServerEvent::BadAnswer => &counters.response_errors,
+            ServerEvent::AgentLeft => &counters.server_aborts,
+            ServerEvent::AgentAbandoned => &counters.client_aborts,
         }
         .increment();
     };

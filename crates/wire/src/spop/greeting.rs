@@ -129,6 +129,7 @@ mod tests {
             (vec![("version", Data::Int32(2)), size, plain], Err(Status::INVALID)),
             (vec![version, ("max-frame-size", Data::Uint32(255)), plain], Err(Status::BAD_FRAME_SIZE)),
             (vec![version, ("max-frame-size", Data::Uint32(1001)), plain], Err(Status::BAD_FRAME_SIZE)),
+            (vec![version, ("max-frame-size", Data::Uint64((1 << 32) + 1000)), plain], Err(Status::BAD_FRAME_SIZE)),
             (vec![version, ("max-frame-size", Data::Str(b"")), plain], Err(Status::INVALID)),
             (vec![version, size, (list, Data::Null)], Err(Status::INVALID)),
             (vec![("", Data::Null)], Err(Status::INVALID)),

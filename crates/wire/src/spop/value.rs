@@ -70,7 +70,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Takes a value off the front. Of integers of 32 bits the low half counts.
+    /// Takes a value off the front. An integer that does not fit into the 32 bits of its type is one of 64 bits.
     ///
     /// # Errors
     /// The type is unknown, or the value is cut off.
@@ -79,8 +79,14 @@ impl<'a> Data<'a> {
         Ok(match first & TYPE {
             NULL => Self::Null,
             BOOL => Self::Bool(first & TRUE != 0),
-            INT32 => Self::Int32(take_integer(bytes)? as i32),
-            UINT32 => Self::Uint32(take_integer(bytes)? as u32),
+            INT32 => {
+                let number = take_integer(bytes)? as i64;
+                i32::try_from(number).map_or(Self::Int64(number), Self::Int32)
+            }
+            UINT32 => {
+                let number = take_integer(bytes)?;
+                u32::try_from(number).map_or(Self::Uint64(number), Self::Uint32)
+            }
             INT64 => Self::Int64(take_integer(bytes)? as i64),
             UINT64 => Self::Uint64(take_integer(bytes)?),
             IPV4 => {
@@ -191,6 +197,22 @@ mod tests {
             for shorter in 0..bytes.len() {
                 assert_eq!(Data::take(&mut &bytes[..shorter]), Err(Malformed), "{value:?}");
             }
+        }
+    }
+
+    #[test]
+    fn integers_that_do_not_fit_their_type_keep_their_bits() {
+        let rows = [
+            (INT32, u64::from(u32::MAX), Data::Int64(u32::MAX.into())),
+            (INT32, 1 << 35, Data::Int64(1 << 35)),
+            (INT32, i64::from(-7_i32) as u64, Data::Int32(-7)),
+            (UINT32, (1 << 33) + 5, Data::Uint64((1 << 33) + 5)),
+            (UINT32, u64::from(u32::MAX), Data::Uint32(u32::MAX)),
+        ];
+        for (kind, number, expected) in rows {
+            let mut bytes = Vec::new();
+            typed_integer(&mut bytes, kind, number);
+            assert_eq!(Data::take(&mut &bytes[..]), Ok(expected), "{kind} {number}");
         }
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::spec::RetryOn;
-use conn::spop::Refused;
+use conn::spop::{Ended, Refused};
 use live::trace::events;
 use live::{Assignment, Local, PickContext, Priority, ProxyState, Seen};
-use policy::program::{Proxy, Redispatch, SpoeAgent};
+use policy::program::{Proxy, Redispatch, Server, SpoeAgent};
 use wire::spop::{Notify, Status};
 
 use super::Failure;
@@ -48,16 +48,22 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
         };
         let Some(server) = backend.servers.get(slot.server()) else { return Err(Failure::Resource) };
         let to = Destination { generation, agent, proxy, server };
-        match exchange(worker, to, notify).await {
+        let waiting = Waiting { worker, proxy, server };
+        let answer = exchange(worker, to, notify).await;
+        std::mem::forget(waiting);
+        match answer {
             Ok(payload) => {
                 ejections::observe(worker, proxy, server.index, || Seen { took: None, failed: false });
                 slot.release();
                 return Ok(payload);
             }
-            Err(Broken::Sent(failure)) => {
+            Err(Broken::Sent(ended)) => {
                 ejections::observe(worker, proxy, server.index, || ejections::FAILED);
                 metrics::step(worker, proxy, Some(server), ServerEvent::BadAnswer);
-                return Err(failure);
+                if ended.by_agent {
+                    metrics::step(worker, proxy, Some(server), ServerEvent::AgentLeft);
+                }
+                return Err(Failure::Protocol(ended.status));
             }
             Err(Broken::Refused(failure)) => return Err(failure),
             Err(Broken::Unconnected(status)) => {
@@ -85,6 +91,19 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
     }
 }
 
+/// An exchange with a server. Dropping it counts that nothing waits for the answer any more.
+struct Waiting<'a> {
+    worker: &'a Worker,
+    proxy: &'a Proxy,
+    server: &'a Server,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        metrics::step(self.worker, self.proxy, Some(self.server), ServerEvent::AgentAbandoned);
+    }
+}
+
 /// Whether the first retry goes to another server at once.
 fn goes_elsewhere(is_tied: bool, servers: usize, redispatch: Redispatch) -> bool {
     !is_tied && servers > 1 && redispatch != Redispatch::Never
@@ -94,8 +113,8 @@ fn goes_elsewhere(is_tied: bool, servers: usize, redispatch: Redispatch) -> bool
 enum Broken {
     /// There is no connection.
     Unconnected(Status),
-    /// The messages are gone.
-    Sent(Failure),
+    /// The messages are gone, and no answer comes.
+    Sent(Ended),
     /// They were not sent, and will not be.
     Refused(Failure),
 }
@@ -155,7 +174,7 @@ async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> 
                 let answer = std::future::poll_fn(|cx| ticket.poll(cx)).await;
                 let event = if answer.is_ok() { &events::SPOP_RX_ACK } else { &events::SPOP_STRM_ERR };
                 trace(worker, (to.proxy, to.server), event, String::new);
-                return answer.map_err(|status| Broken::Sent(Failure::Protocol(status)));
+                return answer.map_err(Broken::Sent);
             }
             Err(Refused::TooBig) => return Err(Broken::Refused(Failure::TooBig)),
             // Others were first: one that is opened is this request's own.

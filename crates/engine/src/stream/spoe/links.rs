@@ -85,6 +85,7 @@ impl AgentLinks {
             pipelining: to.agent.pipelining,
             engine_id: self.identifier(to.agent),
             max_total: to.server.max_reuse.map_or(u32::MAX, |most| most.saturating_add(1)),
+            greeting: to.proxy.timeouts.connect.or(to.proxy.timeouts.server).map(|limit| rt::now() + limit),
             silence: to.proxy.timeouts.server,
             idle: to.server.pool_purge_delay,
         }
