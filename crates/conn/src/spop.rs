@@ -264,9 +264,7 @@ impl Ticket {
                     Poll::Pending
                 }
             },
-            Some(Waiter::Abandoned) | None => {
-                Poll::Ready(Err(Ended { status: Status::UNKNOWN, by_agent: false }))
-            }
+            Some(Waiter::Abandoned) | None => Poll::Ready(Err(Ended { status: Status::UNKNOWN, by_agent: false })),
         }
     }
 }

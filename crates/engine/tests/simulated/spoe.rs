@@ -328,6 +328,29 @@ fn messages_have_conditions() {
     });
 }
 
+/// The condition of a message's event holds for its group as well, and headers are told as text.
+#[test]
+fn messages_of_groups_have_conditions() {
+    let file = "[e]\nspoe-agent a\n use-backend agents\n timeout processing 1s\n groups g\nspoe-group g\n messages m \
+                n\nspoe-message m\n args all=req.hdrs\n event on-frontend-http-request if { path /m }\nspoe-message n\n";
+    let rules = " http-request send-spoe-group e g\n http-request return status 200";
+    config(&proxies(rules, "")).file(file).run(|_| async {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/x")).await;
+        let mut agent = greeted(&mut agents, "").await;
+        let (stream, told) = notified(&mut agent).await;
+        assert_eq!(told, "n()");
+        acknowledge(&mut agent, stream, &[]).await;
+        assert!(client.receive_head().await.is_some());
+        client.send(get("/m")).await;
+        let (stream, told) = notified(&mut agent).await;
+        assert_eq!(told, "m(all=host: a\r\n\r\n)n()");
+        acknowledge(&mut agent, stream, &[]).await;
+        assert!(client.receive_head().await.is_some());
+    });
+}
+
 /// Names that neither the configuration nor the agent's section has are nobody's; `option force-set-var` permits them.
 #[test]
 fn agents_set_the_variables_that_are_known() {

@@ -3,6 +3,7 @@
 use testkit::{Peer, Service, sleep};
 use wire::spop::{Data, kind};
 
+use crate::api::ask;
 use crate::messages::*;
 use crate::spoe::*;
 use crate::world::*;
@@ -122,6 +123,95 @@ fn answers_to_others_are_for_nobody() {
             }
         }
         reports(&mut client, "").await;
+        world.forget_log();
+    });
+}
+
+/// Frames of unknown types are passed over once the agent has greeted, a second greeting as well.
+#[test]
+fn unknown_frames_are_passed_over() {
+    world("", "").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        for _ in 0..2 {
+            let (stream, _) = notified(&mut agent).await;
+            for kind in [0, kind::HAPROXY_HELLO, kind::HAPROXY_DISCONNECT, kind::NOTIFY, 100, 104, 255] {
+                agent.send(frame(kind, (stream, 1), b"more")).await;
+            }
+            agent.send(hello(1000, "")).await;
+            acknowledge(&mut agent, stream, &[]).await;
+        }
+        reports(&mut client, "").await;
+        assert_eq!(agents.accepted(), 1);
+        world.forget_log();
+    });
+}
+
+/// `timeout connect` is the limit of the greeting, whatever `timeout server` is.
+#[test]
+fn the_time_for_a_connection_covers_the_greeting() {
+    for (limits, ends) in
+        [("timeout connect 100ms\n timeout server 5s", true), ("timeout connect 5s\n timeout server 100ms", false)]
+    {
+        world(" option continue-on-error", &format!(" retries 0\n {limits}")).workers(&[1]).run(
+            move |world| async move {
+                let mut agents = Service::at(AGENT);
+                let mut client = Peer::connect(WEIR).await;
+                client.send(GET).await;
+                let mut agent = agents.accept().await;
+                receive(&mut agent).await;
+                if ends {
+                    let told = receive(&mut agent).await;
+                    assert_eq!(told.kind, kind::HAPROXY_DISCONNECT);
+                    assert!(told.payload.starts_with(b"\x0bstatus-code\x03\x02"), "{told:?}");
+                    logged(&world, 2, &["<EVENT:on-client-session> sid=0 st=257 100 1/1"]).await;
+                } else {
+                    agent.expect_silence(300).await;
+                    agent.send(hello(1000, "")).await;
+                    let (stream, _) = notified(&mut agent).await;
+                    acknowledge(&mut agent, stream, &[]).await;
+                }
+                world.forget_log();
+            },
+        );
+    }
+}
+
+/// Values of the agents' backend in the statistics.
+async fn counts<const N: usize>(names: [&str; N]) -> [u32; N] {
+    let table = ask("show stat agents 2 -1").await;
+    let columns: Vec<_> = table.lines().next().unwrap().trim_start_matches("# ").split(',').collect();
+    let values: Vec<_> = table.lines().nth(1).unwrap().split(',').collect();
+    names.map(|name| values[columns.iter().position(|column| *column == name).unwrap()].parse().unwrap())
+}
+
+/// What an agent breaks off is counted as HAProxy does, and so is what is given up.
+#[test]
+fn aborted_exchanges_are_counted() {
+    let names = ["eresp", "srv_abrt", "cli_abrt"];
+    world("", "").workers(&[1]).run(move |world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        notified(&mut agent).await;
+        agent.send(farewell(7)).await;
+        agent.close();
+        reports(&mut client, "263").await;
+        assert_eq!(counts(names).await, [1, 1, 0]);
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        notified(&mut agent).await;
+        reports(&mut client, "1").await;
+        assert_eq!(counts(names).await, [1, 1, 1]);
+        // This side ends the connection: the agent has not.
+        client.send(GET).await;
+        let (stream, _) = notified(&mut agent).await;
+        agent.send(vec![0, 0, 0, 7, kind::ACK, 0, 0, 0, 0, stream, 1]).await;
+        reports(&mut client, "266").await;
+        assert_eq!(counts(names).await, [2, 1, 1]);
         world.forget_log();
     });
 }

@@ -52,7 +52,7 @@ pub const TABLE: &[Fetch] = &[
     value_row("req.hdr_ip", Type::Addr, Places::REQUEST, ADDRESS, value_address::<REQUEST>, addresses::<REQUEST>),
     Fetch::new("req.hdr_names", NAME, Type::Str, Places::REQUEST, NAMES, names::<REQUEST>),
     value_row("req.hdr_val", Type::Int, Places::REQUEST, NUMBER, value_number::<REQUEST>, numbers::<REQUEST>),
-    Fetch::new("req.hdrs", Signature::NONE, Type::Bin, Places::REQUEST, HEAD, lines::<REQUEST>),
+    Fetch::new("req.hdrs", Signature::NONE, Type::Str, Places::REQUEST, HEAD, lines::<REQUEST>),
     Fetch::new("req.hdrs_bin", Signature::NONE, Type::Bin, Places::REQUEST, BINARY, binary::<REQUEST>),
     value_row("res.fhdr", Type::Str, Places::RESPONSE, WHOLE, whole::<RESPONSE>, wholes::<RESPONSE>),
     count_row("res.fhdr_cnt", Places::RESPONSE, FIELDS, field_count::<RESPONSE>),
@@ -61,7 +61,7 @@ pub const TABLE: &[Fetch] = &[
     value_row("res.hdr_ip", Type::Addr, Places::RESPONSE, ADDRESS, value_address::<RESPONSE>, addresses::<RESPONSE>),
     Fetch::new("res.hdr_names", NAME, Type::Str, Places::RESPONSE, NAMES, names::<RESPONSE>),
     value_row("res.hdr_val", Type::Int, Places::RESPONSE, NUMBER, value_number::<RESPONSE>, numbers::<RESPONSE>),
-    Fetch::new("res.hdrs", Signature::NONE, Type::Bin, Places::RESPONSE, HEAD, lines::<RESPONSE>),
+    Fetch::new("res.hdrs", Signature::NONE, Type::Str, Places::RESPONSE, HEAD, lines::<RESPONSE>),
     Fetch::new("res.hdrs_bin", Signature::NONE, Type::Bin, Places::RESPONSE, BINARY, binary::<RESPONSE>),
     value_row("shdr", Type::Str, Places::RESPONSE, VALUE, value::<RESPONSE>, values::<RESPONSE>),
     count_row("shdr_cnt", Places::RESPONSE, VALUES, value_count::<RESPONSE>),
@@ -218,7 +218,7 @@ fn lines<'a, const SIDE: u8>(context: &Context<'a>, _: &'a Arguments) -> Option<
         text.extend(b"\r\n");
     }
     text.extend(b"\r\n");
-    text.finish().map(Value::Bin)
+    text.finish().map(Value::Str)
 }
 
 fn binary<'a, const SIDE: u8>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -316,11 +316,8 @@ mod tests {
         ];
         check_rows(&Scene::request("GET", "/", FIELDS), &rows);
         let scene = Scene::request("GET", "/", &[("Host", "h"), ("a", "")]);
-        check_rows(
-            &scene,
-            &[("req.hdrs", "686f73743a20680d0a613a200d0a0d0a"), ("req.hdrs_bin", "04686f737401680161000000")],
-        );
-        let bare = [("req.hdrs", "0d0a"), ("req.hdrs_bin", "0000"), ("req.hdr_names", ""), ("hdr()", "<none>")];
+        check_rows(&scene, &[("req.hdrs", "host: h\r\na: \r\n\r\n"), ("req.hdrs_bin", "04686f737401680161000000")]);
+        let bare = [("req.hdrs", "\r\n"), ("req.hdrs_bin", "0000"), ("req.hdr_names", ""), ("hdr()", "<none>")];
         check_rows(&Scene::request("GET", "/", &[]), &bare);
     }
 

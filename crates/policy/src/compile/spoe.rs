@@ -325,8 +325,8 @@ impl Compiler<'_> {
             self.bare_condition(line, &line.words, &reach, course.names, &what)
         });
         let name = to_bytes(&written.name.value).into_owned().into();
-        // Rules have conditions of their own.
-        Some(SpoeMessage { name, arguments: arguments.into(), condition: condition.filter(|_| event.is_some()) })
+        // A group's messages keep the condition of their event, as in HAProxy.
+        Some(SpoeMessage { name, arguments: arguments.into(), condition })
     }
 
     fn spoe_arguments(

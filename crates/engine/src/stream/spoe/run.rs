@@ -94,7 +94,14 @@ impl Run {
             });
             (notify, hash)
         });
-        let Some((notify, hash)) = made.filter(|(notify, _)| !notify.is_empty()) else { return false };
+        let Some((notify, hash)) = made else { return false };
+        if notify.is_empty() {
+            // It is processed: no condition of its messages holds.
+            if let Some(counters) = session.worker.process.agents.get(agent.index) {
+                counters.count(false);
+            }
+            return false;
+        }
         self.timer.arm(agent.processing.map(|limit| self.began + limit));
         let (worker, agent) = (std::rc::Rc::clone(&session.worker), Arc::clone(agent));
         self.asking = Some(Box::pin(ask(Question { worker, generation, agent, notify, hash })));
