@@ -3,7 +3,7 @@
 use testkit::{Peer, Service, sleep};
 use wire::spop::{Data, kind};
 
-use crate::api::ask;
+use crate::api::{SOCKET, ask};
 use crate::messages::*;
 use crate::spoe::*;
 use crate::world::*;
@@ -166,7 +166,12 @@ fn the_time_for_a_connection_covers_the_greeting() {
                     let told = receive(&mut agent).await;
                     assert_eq!(told.kind, kind::HAPROXY_DISCONNECT);
                     assert!(told.payload.starts_with(b"\x0bstatus-code\x03\x02"), "{told:?}");
-                    logged(&world, 2, &["<EVENT:on-client-session> sid=0 st=257 100 1/1"]).await;
+                    reports(&mut client, "257").await;
+                    let texts = [
+                        "<EVENT:on-client-session> sid=0 st=257 100 1/1",
+                        "<EVENT:on-frontend-http-request> sid=0 st=257",
+                    ];
+                    logged(&world, 3, &texts).await;
                 } else {
                     agent.expect_silence(300).await;
                     agent.send(hello(1000, "")).await;
@@ -191,7 +196,7 @@ async fn counts<const N: usize>(names: [&str; N]) -> [u32; N] {
 #[test]
 fn aborted_exchanges_are_counted() {
     let names = ["eresp", "srv_abrt", "cli_abrt"];
-    world("", "").workers(&[1]).run(move |world| async move {
+    world("", "").global(SOCKET).workers(&[1]).run(move |world| async move {
         let mut agents = Service::at(AGENT);
         let mut client = Peer::connect(WEIR).await;
         client.send(GET).await;
