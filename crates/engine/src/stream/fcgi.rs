@@ -261,10 +261,13 @@ impl Parameters<'_, '_> {
     }
 }
 
+/// Text of a request, as it came or changed.
+type Text<'r> = Cow<'r, [u8]>;
+
 /// What a request's target says.
 struct Script<'r> {
-    name: Cow<'r, [u8]>,
-    info: Cow<'r, [u8]>,
+    name: Text<'r>,
+    info: Text<'r>,
     query: &'r [u8],
 }
 
@@ -288,7 +291,7 @@ impl<'r> Script<'r> {
 }
 
 /// The name of the script and what follows it, by `path-info`.
-fn split<'r>(path: Cow<'r, [u8]>, app: &FcgiApp) -> Option<(Cow<'r, [u8]>, Cow<'r, [u8]>)> {
+fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
     let nothing = Cow::Borrowed(&[][..]);
     let Some(regex) = &app.path_info else { return Some((path, nothing)) };
     if memchr::memchr2(b'\n', 0, &path).is_some() {
@@ -308,7 +311,7 @@ fn split<'r>(path: Cow<'r, [u8]>, app: &FcgiApp) -> Option<(Cow<'r, [u8]>, Cow<'
 }
 
 /// A path without percent signs.
-fn decoded(path: &[u8]) -> Option<Cow<'_, [u8]>> {
+fn decoded(path: &[u8]) -> Option<Text<'_>> {
     if memchr::memchr(b'%', path).is_none() {
         return Some(path.into());
     }
