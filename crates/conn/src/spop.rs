@@ -178,7 +178,7 @@ impl Requests {
         Claim(self.clone())
     }
 
-    /// The connection could not be established, or the agent has ended it.
+    /// The connection could not be established, has failed, or was ended by the agent or by its silence.
     pub fn fail(&self, status: Status) {
         self.0.borrow_mut().close(Ended { status, by_agent: true });
     }
@@ -332,22 +332,23 @@ impl Connection {
         state.stage == Stage::Opening || state.due() > 0 || state.claims > 0 || self.farewell
     }
 
-    /// The deadline has come. False: it has not, as things are now.
+    /// The deadline has come. True: the connection is over, because the agent does not even take the word that it ends.
     pub fn expire(&mut self, now: Moment) -> bool {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return false;
         }
+        if self.farewell {
+            return true;
+        }
+        let status = if self.waits() { Status::TIMEOUT } else { Status::NORMAL };
         if self.is_opening() {
             // As where there is no connection in time.
             self.requests.fail(Status::IO);
         } else if self.waits() {
             self.requests.fail(Status::TIMEOUT);
-        } else {
-            self.end(Status::NORMAL);
-            return true;
         }
-        self.end(Status::TIMEOUT);
-        true
+        self.end(status);
+        false
     }
 
     /// Ends the connection, and tells the agent why.

@@ -218,8 +218,8 @@ impl Process {
         }
         for place in &moves.seated {
             let server = program.server_at(*place).filter(|_| self.vacancies.has(*place)).ok_or(Refusal::Outdated)?;
-            if !self.log_targets.add_server(&program.proxies[place.0], server)
-                || !vacating::know(older.iter().map(|generation| &*generation.program), *place, &server.name)
+            if !vacating::know(older.iter().map(|generation| &*generation.program), *place, &server.name)
+                || !self.log_targets.add_server(&program.proxies[place.0], server)
             {
                 return Err(Refusal::Full);
             }

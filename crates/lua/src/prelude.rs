@@ -146,8 +146,10 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
             };
             let Some(worker) = crate::here() else { return none(false) };
             let found = lend(&worker, |context| {
-                let value = context.variables.get(context, &variable);
-                value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans))
+                let variables = context.variables;
+                let shown = variables
+                    .lend(&variable, |value| value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans)));
+                shown.unwrap_or(Plain::Nil)
             });
             Ok((found, false))
         })?,

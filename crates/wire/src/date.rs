@@ -48,7 +48,7 @@ impl Date {
 }
 
 /// A moment as HTTP writes it, in the preferred form of RFC 9110, section 5.6.7. Years outside of 0 to 9999 show their last four digits.
-pub fn http_date(seconds: i64) -> [u8; 29] {
+pub fn format_http_date(seconds: i64) -> [u8; 29] {
     const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
     let date = Date::since_epoch(seconds);
     let mut text = *b"Day, 00 Mon 0000 00:00:00 GMT";
@@ -178,13 +178,13 @@ mod tests {
             (253_402_300_800, "Sat, 01 Jan 0000 00:00:00 GMT"),
         ];
         for (seconds, text) in rows {
-            assert_eq!(std::str::from_utf8(&super::http_date(seconds)).unwrap(), text);
+            assert_eq!(std::str::from_utf8(&super::format_http_date(seconds)).unwrap(), text);
         }
         for seconds in (0..250_000_000_000).step_by(987_654_321) {
-            assert_eq!(super::parse_http_date(&super::http_date(seconds)), Some(seconds));
+            assert_eq!(super::parse_http_date(&super::format_http_date(seconds)), Some(seconds));
         }
         for seconds in [i64::MIN, i64::MAX] {
-            assert!(super::http_date(seconds).is_ascii());
+            assert!(super::format_http_date(seconds).is_ascii());
         }
     }
 }

@@ -11,7 +11,7 @@ use conn::upstream::Upstream;
 use expression::pattern::{Places, Steps};
 use live::trace::{Level, Subject, events};
 use policy::program::{Backend, FcgiAction, FcgiApp};
-use wire::date::http_date;
+use wire::date::format_http_date;
 use wire::fcgi::{self, RequestWriter};
 use wire::http::{Framing, Head, target};
 
@@ -352,7 +352,7 @@ fn printable(message: &[u8]) -> String {
 /// Dates an answer that says no date, as the one who receives it first (RFC 9110, section 6.6.1).
 pub fn date(response: &mut Head) {
     if !response.contains(b"date") {
-        response.append(b"date", &http_date(rt::wall().seconds));
+        response.append(b"date", &format_http_date(rt::wall().seconds));
     }
 }
 

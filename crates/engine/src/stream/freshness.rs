@@ -137,8 +137,9 @@ pub(super) fn asked(head: &Head) -> Asked {
 
 /// Whether a request wants a response of a server, as HAProxy reads it: who limits the age or the rest of a response gets a fresh one.
 pub(super) fn wants_fresh(head: &Head) -> bool {
-    let says = |name: &[u8]| has_directive(head, b"cache-control", name);
-    [&b"no-cache"[..], b"max-age", b"max-stale", b"min-fresh"].into_iter().any(says) || has_old_no_cache(head)
+    const WANTING: [&[u8]; 4] = [b"no-cache", b"max-age", b"max-stale", b"min-fresh"];
+    let is_one = |name: &[u8]| WANTING.iter().any(|wanting| name.eq_ignore_ascii_case(wanting));
+    head.all(b"cache-control").flat_map(directives).any(|(name, _)| is_one(name)) || has_old_no_cache(head)
 }
 
 /// The older field counts where the newer one is not there (RFC 9111, section 5.4).

@@ -58,10 +58,14 @@ impl Worker {
         self.filters.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Keeps one that is empty again; one that something still has is left to it.
+    /// Keeps one whose stream has ended, unless a flow still has it.
     pub fn keep_filters(&self, filters: Filters) {
+        if Rc::strong_count(&filters) > 1 {
+            return;
+        }
+        filters.borrow_mut().clear();
         let mut kept = self.filters.borrow_mut();
-        if kept.len() < FILTERS_KEPT && Rc::strong_count(&filters) == 1 {
+        if kept.len() < FILTERS_KEPT {
             kept.push(filters);
         }
     }

@@ -55,6 +55,7 @@ fn credentials_of_the_proxy_are_none_of_the_client() {
         let mut s1 = Service::at(S1);
         missed(&mut s1, &request("GET /", "Authorization: own\r\n"), FRESH).await;
         missed(&mut s1, &request("GET /", ""), FRESH).await;
+        assert!(hit(&request("GET /", "")).await.contains("x-hit: 1,c\r\n"));
     });
 }
 
@@ -116,4 +117,39 @@ fn hits_and_misses_share_a_connection() {
             client.expect("ok").await;
         }
     });
+}
+
+/// What a rule of the backend has stored is what the server has sent, also where the frontend compresses, or names the cache's filter
+/// as well.
+#[test]
+fn a_frontend_that_compresses_changes_nothing_of_what_a_backend_stores() {
+    let body = "text ".repeat(400);
+    for filters in ["filter cache c\n filter compression", ""] {
+        let sections = format!(
+            "frontend f\n bind {WEIR}\n {filters}\n compression algo gzip\n http-request cache-use c\n http-response set-header x-hit \
+             %[res.cache_hit],\n default_backend b\nbackend b\n http-response cache-store c\n server s1 10.0.1.1:80\ncache c\n \
+             total-max-size 1\n"
+        );
+        config(&sections).run(|_| {
+            let body = body.clone();
+            async move {
+                let mut s1 = Service::at(S1);
+                let fields = "Content-Type: text/plain\r\nCache-Control: max-age=50\r\n";
+                let answer = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len());
+                let mut client = Peer::connect(WEIR).await;
+                client.send(request("GET /", "Accept-Encoding: gzip\r\n")).await;
+                let mut server = s1.accept().await;
+                server.receive_head().await.unwrap();
+                server.send(answer).await;
+                server.close();
+                let got = client.receive_rest().await;
+                assert!(String::from_utf8_lossy(&got).contains("content-encoding: gzip\r\n"));
+                let got = hit(&request("GET /", "")).await;
+                assert!(
+                    got.contains("x-hit: 1,\r\n") && got.ends_with(&format!("\r\n\r\n{body}")),
+                    "{filters:?}: {got}"
+                );
+            }
+        });
+    }
 }

@@ -358,3 +358,21 @@ fn a_silent_agent_loses_its_connection() {
         world.forget_log();
     });
 }
+
+/// An agent that takes nothing more is not waited for, not even to be told that the connection ends.
+#[test]
+fn an_agent_that_does_not_read_loses_its_connection() {
+    let narrow = |_| rt::sim::Link { buffer: 4_096, ..Default::default() };
+    world("", " timeout server 2s").workers(&[1]).links(narrow).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get(&"/path".repeat(2_000))).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        let (stream, _) = notified(&mut agent).await;
+        acknowledge(&mut agent, stream, &[]).await;
+        reports(&mut client, "1").await;
+        sleep(3_000).await;
+        assert!(agent.receive_rest().await.len() < 10_000);
+        world.forget_log();
+    });
+}

@@ -153,7 +153,7 @@ pub struct Program {
     pub traces: Box<[Box<[Box<str>]>]>,
     /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.
     pub tables: Vec<StickTable>,
-    /// Where backends log that are added, by the `defaults` section that they start from.
+    /// Where backends log that are added, by the `defaults` section that they start from: opened with the rest, so that it is open then.
     pub spare_logs: Vec<Vec<LogTarget>>,
     /// Lists of certificates, keys of tickets and what else of TLS belongs to no line.
     pub tls: tls::TlsParts,

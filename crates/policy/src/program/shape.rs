@@ -1,5 +1,5 @@
 //! In what two configurations differ, and whether one can follow the other in a running process: all that sockets, live
-//! state, idle connections and the senders of logs were made of has to stay. Must never change either.
+//! state, idle connections, rings and `log-forward` sections were made of has to stay. Must never change either.
 
 use super::{
     Backend, Bind, BindAddress, Frontend, Global, Listening, Options, Program, Proxy, Server, ServerAddress,

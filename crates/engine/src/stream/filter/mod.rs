@@ -476,13 +476,15 @@ pub fn may_resize(session: &Session, state: &StreamState, cache: usize) -> bool 
 pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: Storing) {
     let implied = implied(session, state, cache);
     let filters = state.filters.get_or_insert_with(|| new(session));
-    let (set, mut storing) = (&mut *filters.borrow_mut(), Some(storing));
-    set.scene.has_backend = state.backend.is_some();
+    let set = &mut *filters.borrow_mut();
+    if let Some((place, plan)) = implied {
+        set.scene.has_backend = state.backend.is_some();
+        set.attach_first(place, place.0 != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
+        return;
+    }
+    let mut storing = Some(storing);
     for index in &set.response {
         set.attached[*index].filter.keep(cache, &mut storing);
-    }
-    if let (Some(storing), Some((place, plan))) = (storing, implied) {
-        set.attach_first(place, place.0 != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
     }
 }
 
@@ -494,11 +496,12 @@ fn implied(
 ) -> Option<(RulePosition, policy::program::CacheFilter)> {
     let backend = state.backend.filter(|backend| *backend != session.frontend);
     let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
-    proxies.filter(|proxy| !proxy.filters.are_wanted).find_map(|proxy| {
-        proxy.filters.response.iter().find_map(|index| match proxy.filters.list.get(*index) {
-            Some(policy::program::Filter::Cache(plan)) if plan.cache == cache => Some(((proxy.index, *index), *plan)),
-            _ => None,
-        })
+    let mut all = proxies.flat_map(|proxy| proxy.filters.response.iter().map(move |index| (proxy, *index)));
+    all.find_map(|(proxy, index)| match proxy.filters.list.get(index) {
+        Some(policy::program::Filter::Cache(plan)) if plan.first && plan.cache == cache => {
+            Some(((proxy.index, index), *plan))
+        }
+        _ => None,
     })
 }
 
@@ -513,9 +516,6 @@ pub fn end(worker: &Worker, filters: Filters) {
         set.tell_those(true, Event::Detached);
         set.tell_those(false, Event::Ended);
         set.tell_those(false, Event::Detached);
-        if Rc::strong_count(&filters) == 1 {
-            set.clear();
-        }
     }
     worker.keep_filters(filters);
 }

@@ -11,8 +11,8 @@ use crate::session::Session;
 use crate::stream::spoe::StreamAgents;
 use crate::worker::SharedStreamState;
 
-/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; and of
-/// an engine that asks agents, which rules ask.
+/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; of
+/// an engine that asks agents, which rules ask; and of a cache that a rule implies.
 struct Marker;
 
 impl Filter for Marker {
@@ -65,6 +65,8 @@ impl Set {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
                 policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
+                // It is attached where it stores.
+                policy::program::Filter::Cache(plan) if plan.first => Box::new(Marker),
                 policy::program::Filter::Cache(plan) => Box::new(cache::Keeper::new(*plan)),
                 policy::program::Filter::Compression(plan) => {
                     let limits = session.generation().program.global.compression;
@@ -88,15 +90,7 @@ impl Set {
         }
         let last = self.request.len() - self.copying;
         self.request.splice(last..last, proxy.filters.request.iter().map(|index| first + index));
-        let mut caches = 0;
-        for index in &proxy.filters.response {
-            if matches!(proxy.filters.list.get(*index), Some(policy::program::Filter::Cache(cache)) if cache.first) {
-                self.response.insert(caches, first + index);
-                caches += 1;
-            } else {
-                self.response.push(first + index);
-            }
-        }
+        self.response.extend(proxy.filters.response.iter().map(|index| first + index));
     }
 
     /// Attaches a filter that sees what goes to the client before all others do.
@@ -106,7 +100,7 @@ impl Set {
     }
 
     /// Forgets the stream and keeps the memory of the lists.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let Self { attached, request, response, .. } = std::mem::take(self);
         (self.attached, self.request, self.response) = (attached, request, response);
         self.attached.clear();

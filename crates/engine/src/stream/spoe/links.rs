@@ -143,7 +143,9 @@ async fn carry(
             if timer.poll_expired(cx).is_pending() {
                 return Poll::Pending;
             }
-            connection.expire(rt::now());
+            if connection.expire(rt::now()) {
+                return Poll::Ready(());
+            }
         }
     })
     .await;
