@@ -125,10 +125,19 @@ pub struct Entry {
     pub(super) object: Arc<Object>,
     /// Blocks that it takes.
     pub(super) blocks: u32,
-    /// Its last use.
+    /// What it is found by in the order of entries: its last use when that was looked at last.
     pub(super) turn: u64,
+    /// Its last use.
+    pub(super) used: u64,
     /// It has hints and no response.
     pub(super) hints_alone: bool,
+}
+
+impl Entry {
+    /// One that was used last in that turn.
+    pub(super) fn new(object: Arc<Object>, blocks: u32, turn: u64) -> Self {
+        Self { object, blocks, turn, used: turn, hints_alone: false }
+    }
 }
 
 /// An entry as it is shown.

@@ -160,7 +160,9 @@ fn blocks(bytes: u64) -> u32 {
 
 impl Cache {
     fn new(plan: CachePlan, key: Key) -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        // Not the key that chooses the shard: what is in one has a part of that hash in common.
+        let within = Key::new(key.bytes(b"within a shard"));
+        let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(within))).collect();
         let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
         let (used, hints, turn) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
         let disk = (plan.disk > 0).then(|| disk::Disk::new(plan.disk));
@@ -276,7 +278,7 @@ impl Cache {
         if object.hint_bytes() > self.plan.largest.max(BLOCK) || !self.reserve(needed) {
             return;
         }
-        let entry = Entry { object: Arc::new(object), blocks: needed, turn: self.next_turn(), hints_alone: true };
+        let entry = Entry { hints_alone: true, ..Entry::new(Arc::new(object), needed, self.next_turn()) };
         self.hints.fetch_add(needed, Relaxed);
         let freed = self.shard(key).insert(key, entry);
         self.give_back(freed);
@@ -376,7 +378,7 @@ impl Cache {
             return;
         }
         let turn = self.next_turn();
-        let entry = Entry { object: Arc::clone(object), blocks: needed, turn, hints_alone: false };
+        let entry = Entry::new(Arc::clone(object), needed, turn);
         let freed = self.shard(key).insert(key, entry);
         self.give_back(freed);
     }

@@ -3,15 +3,20 @@
 
 use super::{Entry, Found, Listed, Object, Signature, Update, blocks};
 use base::moment::Moment;
+use expression::pattern::Key;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Entries that were used since they were put in order and are put there anew while the oldest one is looked for: at most.
+const REORDERED: usize = 64;
+
 /// A part of a cache.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shard {
-    entries: HashMap<Arc<[u8]>, Vec<Entry>>,
-    /// The keys of entries with responses, by their last use.
+    entries: HashMap<Arc<[u8]>, Vec<Entry>, Key>,
+    /// The keys of entries with responses, by their turns. A use does not change it: who looks for the oldest entry puts those in
+    /// order that were used meanwhile.
     order: BTreeMap<u64, Arc<[u8]>>,
     /// The same of those with hints alone.
     hints: BTreeMap<u64, Arc<[u8]>>,
@@ -29,6 +34,12 @@ fn add(sum: &mut (u32, u32), more: (u32, u32)) {
 }
 
 impl Shard {
+    /// An empty one, whose hashes have that key.
+    pub(super) fn new(key: Key) -> Self {
+        let entries = HashMap::with_hasher(key);
+        Self { entries, order: BTreeMap::new(), hints: BTreeMap::new(), claims: HashSet::new() }
+    }
+
     /// What there is for a request, and the blocks of what was removed because it is too old.
     pub(super) fn look_up(
         &mut self,
@@ -43,10 +54,7 @@ impl Shard {
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
         let is_fresh = |entry: &&mut Entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&&**entry);
         if let Some(entry) = entries.iter_mut().find(is_fresh) {
-            if let Some(key) = self.order.remove(&entry.turn) {
-                self.order.insert(turn, key);
-            }
-            entry.turn = turn;
+            entry.used = turn;
             return (Found::Hit(Arc::clone(&entry.object)), gone);
         }
         let is_gone = |object: &Object| {
@@ -186,7 +194,7 @@ impl Shard {
         self.entries.get_mut(key)?.iter_mut().find(|entry| entry.turn == turn)
     }
 
-    /// Removes the entry that was used last in that turn.
+    /// Removes the entry of that turn.
     pub(super) fn take(&mut self, turn: u64) -> (u32, u32) {
         let Some(key) = self.order.remove(&turn).or_else(|| self.hints.remove(&turn)) else { return (0, 0) };
         let Some(entries) = self.entries.get_mut(&key) else { return (0, 0) };
@@ -200,16 +208,38 @@ impl Shard {
 
     /// The turn of the entry that was not used for the longest time and is not being read, of those with responses or with hints
     /// alone.
-    pub(super) fn oldest(&self, hints: bool, passed_over: usize) -> Option<u64> {
+    pub(super) fn oldest(&mut self, hints: bool, passed_over: usize) -> Option<u64> {
+        for _ in 0..REORDERED {
+            let (turn, used) = self.first_idle(hints, passed_over)?;
+            if used == turn {
+                return Some(turn);
+            }
+            self.put_behind(turn, used);
+        }
+        self.first_idle(hints, passed_over).map(|(turn, _)| turn)
+    }
+
+    /// The turn and the last use of the first entry that is not being read.
+    fn first_idle(&self, hints: bool, passed_over: usize) -> Option<(u64, u64)> {
         let order = if hints { &self.hints } else { &self.order };
         let idle = |(turn, key): (&u64, &Arc<[u8]>)| {
             let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == *turn)?;
-            (Arc::strong_count(&entry.object) == 1).then_some(*turn)
+            (Arc::strong_count(&entry.object) == 1).then_some((entry.turn, entry.used))
         };
         order.iter().take(passed_over).find_map(idle)
     }
 
-    /// The response that was used last in that turn, with its key.
+    /// Puts an entry where its last use belongs.
+    fn put_behind(&mut self, turn: u64, used: u64) {
+        if let Some(entry) = self.find(turn) {
+            entry.turn = used;
+        }
+        if let Some(key) = self.order.remove(&turn) {
+            self.order.insert(used, key);
+        }
+    }
+
+    /// The response of the entry of that turn, with its key.
     pub(super) fn response(&self, turn: u64) -> Option<(Arc<[u8]>, Arc<Object>)> {
         let key = self.order.get(&turn)?;
         let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == turn && !entry.hints_alone)?;

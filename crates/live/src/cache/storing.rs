@@ -95,7 +95,7 @@ impl Storing {
         }
         let blocks = std::mem::take(&mut self.blocks);
         let turn = self.cache.next_turn();
-        let entry = Entry { object: Arc::new(object), blocks, turn, hints_alone: false };
+        let entry = Entry::new(Arc::new(object), blocks, turn);
         let freed = self.cache.shard(&self.key).insert(&self.key, entry);
         self.cache.give_back(freed);
         // What lies in the file is older.

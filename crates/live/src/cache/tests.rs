@@ -96,6 +96,33 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert_eq!(cache.available(), 64);
 }
 
+/// Uses only note themselves: the order is made where room is, and is that of the last uses all the same.
+#[test]
+fn entries_leave_in_the_order_of_their_last_uses() {
+    const ROOM: usize = 48;
+    let cache = cache(plan(ROOM as u32));
+    let (mut order, mut random, mut number) = (Vec::new(), 1_u64, 0);
+    for _ in 0..4_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let drawn = (random >> 33) as usize;
+        if order.len() < ROOM || drawn.is_multiple_of(4) {
+            number += 1;
+            let key = format!("{number}");
+            assert!(store(&cache, &key, 100));
+            order.push(key);
+            if order.len() > ROOM {
+                let oldest = order.remove(0);
+                assert!(!hit(&cache, &oldest, 1), "{oldest} was not used for the longest time");
+            }
+        } else {
+            let key = order.remove(drawn / 4 % order.len());
+            assert!(hit(&cache, &key, 1), "{key} is there");
+            order.push(key);
+        }
+    }
+    assert!(order.iter().all(|key| hit(&cache, key, 1)));
+}
+
 #[test]
 fn variants_are_bounded_and_told_apart() {
     let cache = cache(plan(64));
