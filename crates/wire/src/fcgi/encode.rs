@@ -64,7 +64,21 @@ impl<'o> RequestWriter<'o> {
     }
 
     /// Room for a name and a value behind their lengths.
+    #[inline]
     fn place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
+        let (at, count) = (self.out.len(), 2 + name + value);
+        if name > SHORT || value > SHORT || self.full || self.out.room() < count {
+            return self.long_place(name, value);
+        }
+        self.out.advance(count);
+        let (lengths, behind) = self.out.data_mut().get_mut(at..)?.split_first_chunk_mut()?;
+        *lengths = [name as u8, value as u8];
+        Some(behind)
+    }
+
+    /// The same where one of both is long, or there may be no room.
+    #[cold]
+    fn long_place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
         let lengths = length_of(name).zip(length_of(value)).filter(|_| !self.full);
         let Some(((of_name, first), (of_value, second))) = lengths else {
             self.full = true;
@@ -97,6 +111,9 @@ impl<'o> RequestWriter<'o> {
         if has_body { Ok(()) } else { push(out, &end_of_body(REQUEST)) }
     }
 }
+
+/// Bytes of the longest name or value whose length takes one byte.
+const SHORT: usize = 127;
 
 /// The length of a name or a value: one byte up to 127, else four with the highest bit set. `None`: no record holds it.
 fn length_of(length: usize) -> Option<([u8; 4], usize)> {
