@@ -1,16 +1,26 @@
-//! What rules do to a stream or its session, once it is worked out. Must never evaluate a rule.
+//! What actions of rules do to a stream or its session: it is worked out while the message can be looked at, and done afterwards. Must
+//! never evaluate a condition.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use config::spec::{LogLevel, LogStep};
+use expression::sample;
 use live::table::Pinned;
-use policy::rule::{End, Packets, Peer, TimeoutKind};
+use policy::rule::{Action, End, Packets, Peer, TimeoutKind, integer};
 
+use crate::session::Session;
 use crate::stream::attaching::Attached;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::{conclude, filter, instrumentation};
+use crate::stream::{conclude, filter, instrumentation, tracking};
+
+/// Attempts beyond the first that a rule may set.
+const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
+/// Classes of priority on either side of 0.
+const CLASSES: i64 = 2047;
+/// Milliseconds of a priority's offset on either side of 0.
+const OFFSETS: i64 = 524_287;
 
 /// What a rule does to a stream or its connections, worked out.
 pub(super) enum Effect {
@@ -38,6 +48,37 @@ pub(super) enum Effect {
     OtelGroup(Arc<(Box<str>, Box<str>)>),
     /// Another end of the client's connection.
     Ends(End, SocketAddr),
+}
+
+impl Effect {
+    /// What an action changes; `None`: nothing.
+    pub(super) fn of(session: &Session, action: &Action, context: &sample::Context<'_>) -> Option<Self> {
+        Some(match action {
+            Action::SetLogLevel(level) => Self::LogLevel(*level),
+            Action::Log { step, profile } => Self::Log(*step, *profile),
+            Action::OtelGroup(names) => Self::OtelGroup(std::sync::Arc::clone(names)),
+            Action::SetTimeout(kind, period) => Self::Timeout(*kind, period.evaluate(context)?),
+            Action::DisableRetry => Self::DisableRetry,
+            Action::SetPackets(peer, packets, number) => Self::Packets(*peer, *packets, number.evaluate(context)?),
+            Action::SetRetries(number) => {
+                let retries = number.evaluate(context).filter(|retries| RETRIES.contains(retries))?;
+                Self::Retries(u32::try_from(retries).ok()?)
+            }
+            Action::SetPriorityClass(class) => Self::Class(integer(class, context)?.clamp(-CLASSES, CLASSES) as i16),
+            Action::SetPriorityOffset(offset) => {
+                Self::Offset(integer(offset, context)?.clamp(-OFFSETS, OFFSETS) as i32)
+            }
+            Action::LimitBandwidth(change) => {
+                let (bytes, period) = change.evaluate(context);
+                let place = (change.proxy, change.filter?);
+                Self::Limit(place, bytes, period, tracking::share(session, context, place))
+            }
+            Action::Attach(attach) => Self::Attach(Attached::by(attach, context)),
+            Action::SetEnd(end, expression) => Self::Ends(*end, end.change(context, expression)?),
+            // The others are steps of their own.
+            _ => return None,
+        })
+    }
 }
 
 /// Does it; with `of_stream` until the stream has ended, else until its session has.

@@ -13,12 +13,12 @@ use base::Moment;
 use conn::behind::Behind;
 use expression::Expression;
 use expression::condition::Verdict;
+use expression::log_format::LogFormat;
 use expression::sample::{self, Direction, RulePlace, Value};
-use policy::rule::{Action, Edit, Expected, Final, NameLookup, Rule, Unfit, Wait, integer};
+use policy::rule::{Action, Edit, Expected, Final, NameLookup, Rule, Unfit, Wait};
 use wire::http::Head;
 
 use crate::session::Session;
-use crate::stream::attaching::Attached;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
@@ -32,13 +32,6 @@ static MALFORMED: Final = Final::Fault(400);
 static UNFIT: Final = Final::Fault(500);
 /// To evaluate a rule costs more than it may.
 static EXHAUSTED: Final = Final::Exhausted;
-
-/// Attempts beyond the first that a rule may set.
-const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
-/// Classes of priority on either side of 0.
-const CLASSES: i64 = 2047;
-/// Milliseconds of a priority's offset on either side of 0.
-const OFFSETS: i64 = 524_287;
 
 /// How far the rules of a set have come that wait now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,7 +78,7 @@ enum RuleStep<'r> {
     Final(&'r Final),
     /// Over a rule that does something to the stream.
     Effect(Effect),
-    /// Over a rule that changes the head. The text has been rendered.
+    /// Over a rule that changes the head. Unless its text is always the same, it has been rendered.
     Edit(&'r Edit),
     /// Over a rule that makes the message wait.
     Wait(&'r Wait),
@@ -189,6 +182,21 @@ impl<'s, 'r> Course<'s, 'r> {
         view.lend(|context| self.walk::<false>(context, view))
     }
 
+    /// The next step where nothing has to be evaluated for it.
+    #[inline]
+    fn known_step(&mut self) -> Option<RuleStep<'r>> {
+        if self.session.worker.rule_costs.is_on() {
+            return None;
+        }
+        let Some(rule) = self.rules.get(self.progress.next) else { return Some(RuleStep::End) };
+        let step = known_step(rule)?;
+        if self.is_to_yield() {
+            return Some(RuleStep::Yield);
+        }
+        self.progress.next += 1;
+        Some(step)
+    }
+
     /// Goes over rules that track the client's address whatever else is the case: they need no evaluation.
     fn track_clients(&mut self, view: &EvalContext<'_>) {
         while let Some(Rule { condition: None, action: Action::Track(track), .. }) = self.rules.get(self.progress.next)
@@ -242,6 +250,12 @@ impl<'s, 'r> Course<'s, 'r> {
         RuleStep::End
     }
 
+    /// Changes a head by the rule that was taken last.
+    fn apply(&self, edit: &Edit, head: &mut Head) -> Result<(), Unfit> {
+        let constant = edit.format().and_then(LogFormat::constant);
+        edit.apply(head, constant.unwrap_or(&self.text), self.room())
+    }
+
     /// What a head may measure once it was changed.
     fn room(&self) -> usize {
         self.session.generation().program.global.bufsize
@@ -277,7 +291,7 @@ impl<'s, 'r> Course<'s, 'r> {
         match action {
             Action::Edit(edit) => {
                 let text = self.text();
-                if let Some(format) = edit.format() {
+                if let Some(format) = edit.format().filter(|format| format.constant().is_none()) {
                     format.render_in(context, text);
                 }
                 if let Some(expression) = edit.expression() {
@@ -341,7 +355,7 @@ impl<'s, 'r> Course<'s, 'r> {
             | Action::SetPriorityOffset(_)
             | Action::LimitBandwidth(_)
             | Action::Attach(_)
-            | Action::SetEnd(..) => self.effect(action, context).map(RuleStep::Effect),
+            | Action::SetEnd(..) => Effect::of(self.session, action, context).map(RuleStep::Effect),
         }
     }
 
@@ -352,34 +366,23 @@ impl<'s, 'r> Course<'s, 'r> {
         }
         RuleStep::Body(action)
     }
+}
 
-    /// What an action changes of its stream or session; `None`: nothing.
-    fn effect(&self, action: &Action, context: &sample::Context<'_>) -> Option<Effect> {
-        Some(match action {
-            Action::SetLogLevel(level) => Effect::LogLevel(*level),
-            Action::Log { step, profile } => Effect::Log(*step, *profile),
-            Action::OtelGroup(names) => Effect::OtelGroup(std::sync::Arc::clone(names)),
-            Action::SetTimeout(kind, period) => Effect::Timeout(*kind, period.evaluate(context)?),
-            Action::DisableRetry => Effect::DisableRetry,
-            Action::SetPackets(peer, packets, number) => Effect::Packets(*peer, *packets, number.evaluate(context)?),
-            Action::SetRetries(number) => {
-                let retries = number.evaluate(context).filter(|retries| RETRIES.contains(retries))?;
-                Effect::Retries(u32::try_from(retries).ok()?)
-            }
-            Action::SetPriorityClass(class) => Effect::Class(integer(class, context)?.clamp(-CLASSES, CLASSES) as i16),
-            Action::SetPriorityOffset(offset) => {
-                Effect::Offset(integer(offset, context)?.clamp(-OFFSETS, OFFSETS) as i32)
-            }
-            Action::LimitBandwidth(change) => {
-                let (bytes, period) = change.evaluate(context);
-                let place = (change.proxy, change.filter?);
-                Effect::Limit(place, bytes, period, tracking::share(self.session, context, place))
-            }
-            Action::Attach(attach) => Effect::Attach(Attached::by(attach, context)),
-            Action::SetEnd(end, expression) => Effect::Ends(*end, end.change(context, expression)?),
-            // The others are steps of their own.
-            _ => return None,
-        })
+/// The step of a rule that needs no evaluation: it has no condition, and what it does depends on nothing.
+#[inline]
+fn known_step(rule: &Rule) -> Option<RuleStep<'_>> {
+    if rule.condition.is_some() {
+        return None;
+    }
+    match &rule.action {
+        Action::UseCache { .. } | Action::StoreInCache(_) | Action::PurgeCache(_) => {
+            Some(RuleStep::Cache(&rule.action))
+        }
+        Action::Edit(edit) if edit.expression().is_none() => match edit.format() {
+            Some(format) if format.constant().is_none() => None,
+            _ => Some(RuleStep::Edit(edit)),
+        },
+        _ => None,
     }
 }
 
@@ -482,7 +485,8 @@ pub fn run_request<'r>(
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
     loop {
-        match course.advance(&EvalContext::request(session, state).behind(behind)) {
+        let known = course.known_step();
+        match known.unwrap_or_else(|| course.advance(&EvalContext::request(session, state).behind(behind))) {
             RuleStep::End | RuleStep::Unknown => return Stop::End,
             RuleStep::Final(ending) => return Stop::Final(ending),
             RuleStep::Wait(wait) => {
@@ -496,7 +500,7 @@ pub fn run_request<'r>(
             RuleStep::Edit(edit) => {
                 keep_line(state, edit);
                 course.share(&mut state.request, behind);
-                let done = edit.apply(&mut state.request, &course.text, course.room());
+                let done = course.apply(edit, &mut state.request);
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
                 }
@@ -544,14 +548,15 @@ fn finish_response<'r>(
 ) -> Stop<'r> {
     let session = course.session;
     loop {
-        match course.advance(&EvalContext::response(session, state, head).behind(behind)) {
+        let known = course.known_step();
+        match known.unwrap_or_else(|| course.advance(&EvalContext::response(session, state, head).behind(behind))) {
             RuleStep::End | RuleStep::Unknown => return Stop::End,
             RuleStep::Final(ending) => return Stop::Final(ending),
             RuleStep::Wait(wait) => return Stop::Wait(wait),
             RuleStep::Yield => return Stop::Yield,
             RuleStep::Edit(edit) => {
                 course.share(head, behind);
-                let done = edit.apply(head, &course.text, course.room());
+                let done = course.apply(edit, head);
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(state, unfit)) {
                     return Stop::Final(ending);
                 }
