@@ -1,7 +1,7 @@
 //! The client's end of an exchange: a connection that carries one request after the other, or one stream of a connection
 //! that carries several. Owns what both have to offer to a request; must never choose an answer.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
@@ -169,6 +169,22 @@ impl Downstream {
     /// The transport's; `InvalidData` where a stream cannot carry the text.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
         on!(self, server => server.poll_send(cx, bytes, last), stream => stream.poll_send(cx, bytes))
+    }
+
+    /// Whether [`Downstream::poll_write_slices`] may be called, and copies nothing.
+    pub fn takes_slices(&self) -> bool {
+        on!(self, server => server.transport.takes_slices(), _stream => false)
+    }
+
+    /// Writes parts of an answer from where they lie.
+    ///
+    /// # Errors
+    /// The transport's; `Unsupported` where [`Downstream::takes_slices`] says so.
+    pub fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        on!(self, server => server.transport.poll_write_slices(cx, slices, false), _stream => {
+            let _ = (cx, slices);
+            Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+        })
     }
 
     /// How heads of answers are written.

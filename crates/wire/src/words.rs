@@ -45,7 +45,9 @@ fn all(text: &[u8], holds: impl Fn(u64) -> bool) -> bool {
 /// Whether CR, LF or NUL is in a text.
 #[inline]
 pub(crate) fn has_line_end(text: &[u8]) -> bool {
-    !all(text, |word| equal(word, b'\r') | equal(word, b'\n') | equal(word, 0) == 0)
+    // Hardly any text has a control character at all.
+    let may = !all(text, |word| below(word, b'\r' + 1) == 0);
+    may && text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
 /// Whether a text has no control character but tabs.

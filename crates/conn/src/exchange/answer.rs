@@ -74,6 +74,16 @@ impl Plan {
         self.framing.has_body() && !self.bare
     }
 
+    /// The bytes of the body where they go on as they are.
+    pub fn unchanged(&self) -> Option<u64> {
+        match self.source {
+            _ if self.chunked || self.bare => None,
+            Framing::Length(length) => Some(length),
+            Framing::None => Some(0),
+            Framing::Chunked | Framing::UntilClose => None,
+        }
+    }
+
     /// The same where the body does not come as the head says that goes on, because a filter makes another one of it.
     /// `uncoded`: it comes as payload up to an end that is told.
     #[must_use]
@@ -323,6 +333,19 @@ impl Answer {
         plan: &Plan,
         onward: &Onward<'_>,
     ) -> Result<(), Overflow> {
+        Self::encode_head(format, (request, response), (plan, onward), self.flow.head_mut())
+    }
+
+    /// Writes the answer's head for the client.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn encode_head(
+        format: HeadFormat,
+        (request, response): (&Head, &Head),
+        (plan, onward): (&Plan, &Onward<'_>),
+        out: &mut Buffer,
+    ) -> Result<(), Overflow> {
         let version = response.version();
         let connection = match onward.tunnel {
             true if response.status() == 101 => ConnectionLine::Upgrade(response.first(b"upgrade").unwrap_or_default()),
@@ -330,7 +353,12 @@ impl Answer {
             false => ConnectionLine::for_response(request.version(), version, plan.keep_client),
         };
         let edits = Edits { connection, framing: plan.sent, version, spelling: onward.spelling, last: None };
-        format.encode(response, &edits, self.flow.head_mut())
+        format.encode(response, &edits, out)
+    }
+
+    /// Goes on with an answer of which that is still to be written: of its head, and bytes of its body.
+    pub fn go_on(&mut self, head: Buffer, left: u64) {
+        self.flow.go_on(head, left);
     }
 
     /// Starts the body with what came behind the head.

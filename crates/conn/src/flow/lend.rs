@@ -15,6 +15,12 @@ const SLICES: usize = 1 + 64;
 const CALLS: usize = 2;
 
 impl Flow {
+    /// Goes on with a message of which that is still to go out: of its head, and bytes of its body.
+    pub fn go_on(&mut self, head: Buffer, left: u64) {
+        self.head = head;
+        self.source = if left == 0 { Source::Ended } else { Source::Length(left) };
+    }
+
     /// Whether the body is written from where it lies: nothing has to see it, and no framing stands between.
     pub(super) fn may_lend(&self, source: &impl ByteSource, sink: &impl ByteSink) -> bool {
         source.can_lend()

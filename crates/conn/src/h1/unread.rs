@@ -47,6 +47,11 @@ impl UnreadBody {
         Self { framing: Framing::Length(length), expects: false, uncoded: self.uncoded }
     }
 
+    /// Whether there is none.
+    pub fn is_absent(&self) -> bool {
+        !self.framing.has_body()
+    }
+
     /// The end of a request without a body.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ const REFRESH: Duration = Duration::from_secs(60);
 const READ: Duration = Duration::from_secs(1);
 
 /// How the cache is named in place of a server.
-const SHOWN: &str = "<CACHE>";
+pub(super) const SHOWN: ServiceName = ServiceName::Known("<CACHE>");
 
 /// What `cache-use` has found out about a request.
 pub struct CacheUse {
@@ -89,6 +89,9 @@ fn is_unsafe(method: Method) -> bool {
 /// Whether the target of a request names another host than its Host field: which one a server takes is not known.
 fn names_two_hosts(request: &Head) -> bool {
     let target = request.target();
+    if target.starts_with(b"/") {
+        return false;
+    }
     let named = wire::http::target::host(target).and_then(|(from, to)| target.get(from..to));
     named.is_some_and(|named| !request.host().is_some_and(|host| host.eq_ignore_ascii_case(named)))
 }
@@ -97,8 +100,14 @@ fn names_two_hosts(request: &Head) -> bool {
 fn key(session: &Session, request: &Head) -> Box<[u8]> {
     let scheme: &[u8] = if session.is_secure() { b"https://" } else { b"http://" };
     let target = origin_form(request.target());
+    let host = request.host().unwrap_or_default();
+    let mut key = Vec::with_capacity(scheme.len() + host.len() + 1 + target.len());
+    key.extend_from_slice(scheme);
+    key.extend_from_slice(host);
     // A blank ends the host, in which none can be.
-    [scheme, request.host().unwrap_or_default(), b" ", target].concat().into()
+    key.push(b' ');
+    key.extend_from_slice(target);
+    key.into()
 }
 
 /// Performs a rule on a request.
@@ -154,7 +163,8 @@ pub(super) fn takes_over(
     // Those that wait for this one look for themselves.
     cache_use.lead.take();
     cache_use.hit = Some((index, object));
-    Some(answer(session, state))
+    let service = take_hit(session, state).map(|stored| Box::new(stored) as Box<dyn Service>);
+    Some(Started { service, shown: SHOWN, ruled: true })
 }
 
 /// What the cache has asked beside its client is taken back.
@@ -371,15 +381,12 @@ pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
     state.cache.as_mut()?.hints.take()
 }
 
-/// The service that answers a request by what was found for it.
-pub fn answer(session: &Session, state: &mut StreamState) -> Started {
-    let found = state.cache.as_mut().and_then(|cache_use| cache_use.hit.take());
-    let service = found.map(|(index, object)| {
-        let cache = session.worker.process.live.caches.get(index);
-        let ranges = cache.is_some_and(|cache| cache.plan().ranges);
-        Box::new(Stored::new(object, ranges)) as Box<dyn Service>
-    });
-    Started { service, shown: ServiceName::Known(SHOWN), ruled: true }
+/// What was found for a request, which answers it.
+pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Stored> {
+    let (index, object) = state.cache.as_mut()?.hit.take()?;
+    let cache = session.worker.process.live.caches.get(index);
+    let ranges = cache.is_some_and(|cache| cache.plan().ranges);
+    Some(Stored::new(object, ranges))
 }
 
 /// The rule `cache-store`: stores the response, or forgets what a request has changed.
@@ -507,7 +514,7 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
         Framing::Chunked | Framing::UntilClose => None,
     };
     let mut kept = head.clone();
-    kept.trailers = None;
+    kept.detach();
     for field in [&b"age"[..], b"connection", b"upgrade", b"trailer"] {
         kept.remove_all(field);
     }

@@ -7,6 +7,9 @@ mod limits;
 mod response_rules;
 mod rival;
 
+pub use head::note_answer;
+pub use response_rules::{expose, finish_rules};
+
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -123,6 +126,23 @@ pub struct Terms {
     pub limits: HeadLimits,
 }
 
+/// How far the answer of a service is before its exchange.
+pub enum Begun {
+    /// Nothing was done.
+    Nothing,
+    /// The rules have let its head pass.
+    Ruled,
+    /// A rule has put something in its place.
+    Replaced(Box<Ending<'static>>),
+    /// It is on its way to a client that stays, whose request has no body.
+    Sent {
+        /// What is left of its head.
+        head: Buffer,
+        /// Bytes of its body that are left.
+        left: u64,
+    },
+}
+
 /// Where the request stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upload {
@@ -163,8 +183,8 @@ pub struct Exchange<'a> {
     running: Option<Box<dyn Action>>,
     /// A rule makes the answer wait.
     paused_rules: Option<Box<response_rules::PausedRules>>,
-    /// A filter of a script waits before it lets the answer's head go on.
-    waits_for_filters: bool,
+    /// Rules have let the answer's head pass, and it has not begun: a filter of a script waits.
+    is_ruled: bool,
     /// The framing of the answer before filters of scripts saw it.
     came_as: wire::http::Framing,
     /// A second attempt runs beside this one.
@@ -234,7 +254,7 @@ impl<'a> Exchange<'a> {
             inspected: Progress::default(),
             running: None,
             paused_rules: None,
-            waits_for_filters: false,
+            is_ruled: false,
             came_as: wire::http::Framing::Length(0),
             race: None,
             unparsed: false,
@@ -258,6 +278,22 @@ impl<'a> Exchange<'a> {
         (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
         (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
         *self.down.input_mut() = input;
+    }
+
+    /// Goes on with an answer of a service that has begun.
+    pub fn take_up(&mut self, begun: Begun) -> Option<End> {
+        self.answered = !matches!(begun, Begun::Nothing);
+        match begun {
+            Begun::Nothing => {}
+            Begun::Ruled => self.is_ruled = true,
+            Begun::Replaced(ending) => return Some(self.replace_answer(ending)),
+            Begun::Sent { head, left } => {
+                (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
+                self.down.go_on(head, left);
+                self.answer = Answer::Flowing;
+            }
+        }
+        None
     }
 
     /// Runs to its end, or until a second server is to be asked.

@@ -29,6 +29,7 @@ pub mod header_validation;
 mod heads;
 pub mod hedging;
 mod hints;
+mod hits;
 pub mod http;
 pub mod instrumentation;
 pub mod kernel;

@@ -12,11 +12,12 @@ use crate::session::Session;
 use crate::stream::answer::Ending;
 use crate::stream::connect::Refusal;
 use crate::stream::dispatch::{Failed, depart, fail, trailers};
-use crate::stream::exchange::{End, Exchange, Terms};
+use crate::stream::exchange::{Begun, End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
 use crate::stream::request::head_limits;
-use crate::stream::{body, cache, conclude, filter, heads, tracing, validation};
+use crate::stream::stored::Stored;
+use crate::stream::{body, cache, conclude, filter, heads, hits, tracing, validation};
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 
@@ -71,9 +72,52 @@ async fn run(
     };
     let mut service = match started {
         Ok(service) => service,
-        Err(failure) => return rt::boxed(reply_error_unread(session, client, state, failure, body)).await,
+        Err(failure) => return rt::boxed(decline(session, client, state, failure, body)).await,
     };
-    let proxy = session.proxy();
+    begin(session, &state, shown);
+    finish(session, client, state, (&mut *service, ruled, Begun::Nothing), body).await;
+}
+
+/// Has a stored response answer.
+pub async fn stored(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    stored: Option<Stored>,
+    body: UnreadBody,
+) {
+    let refused = heads::pass_to_service(session, &state).await;
+    let mut stored = match (stored, refused) {
+        (Some(stored), None) => stored,
+        (_, refused) => {
+            return rt::boxed(decline(session, client, state, refused.unwrap_or(UNSERVED), body)).await;
+        }
+    };
+    begin(session, &state, cache::SHOWN);
+    match hits::answer(session, client, &state, &mut stored, &body).await {
+        Ok(()) => {
+            tracing::service(session, &state.borrow(), &events::APPLET_FREE);
+            client.conn.release();
+            conclude::conclude(session, state);
+            depart(client, body.absent().ok());
+        }
+        Err(begun) => {
+            let arguments = (session, client, state, (&mut stored, begun), body);
+            rt::boxed_with(arguments, |(session, client, state, (stored, begun), body)| {
+                finish(session, client, state, (stored, true, begun), body)
+            })
+            .await;
+        }
+    }
+}
+
+/// There is no service, or a filter does not let it answer.
+async fn decline(session: &Session, client: &mut Client, state: SharedStreamState, failure: Failure, body: UnreadBody) {
+    reply_error_unread(session, client, state, failure, body).await;
+}
+
+/// A service begins with its answer.
+fn begin(session: &Session, state: &SharedStreamState, shown: ServiceName) {
     {
         let state = &mut *state.borrow_mut();
         state.service = Some(shown);
@@ -81,7 +125,18 @@ async fn run(
         state.outcome = SERVED;
         tracing::service(session, state, &events::APPLET_NEW);
     }
-    conclude::log_step(session, &state, Origin::Connect);
+    conclude::log_step(session, state, Origin::Connect);
+}
+
+/// Carries the answer of a service to the client, from where it is.
+async fn finish(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    (service, ruled, begun): (&mut dyn Service, bool, Begun),
+    body: UnreadBody,
+) {
+    let proxy = session.proxy();
     let known_filters = state.borrow().filters.clone();
     let filters = known_filters.clone().filter(|_| ruled);
     if !ruled && let Some(filters) = known_filters {
@@ -93,7 +148,7 @@ async fn run(
         up.trailers = rule;
     });
     let Ok(up) = started else { return reply_broken(session, client, state).await };
-    answer(session, client, state, (&mut *service, ruled), up).await;
+    answer(session, client, state, (service, ruled, begun), up).await;
 }
 
 /// What answers a request whose server has failed with that status (`stale-if-error`). `None`: nothing does, or part of an answer
@@ -134,7 +189,7 @@ async fn take_over(
         (state.service, state.outcome) = (Some(shown), SERVED);
     }
     match service {
-        Some(mut service) => answer(session, client, state, (&mut *service, ruled), up).await,
+        Some(mut service) => answer(session, client, state, (&mut *service, ruled, Begun::Nothing), up).await,
         None => conclude::conclude(session, state),
     }
 }
@@ -172,12 +227,15 @@ async fn answer(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (service, ruled): (&mut dyn Service, bool),
+    (service, ruled, begun): (&mut dyn Service, bool, Begun),
     mut up: RequestBody,
 ) {
     let terms = terms(session, &state, ruled);
     let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &state, terms, &mut up);
-    let end = exchange.run().await;
+    let end = match exchange.take_up(begun) {
+        Some(end) => end,
+        None => exchange.run().await,
+    };
     let (remains, ending) = (exchange.remains(), exchange.take_ending());
     drop(exchange);
     tracing::service(session, &state.borrow(), &events::APPLET_FREE);

@@ -11,7 +11,6 @@ use live::cache::Object;
 use wire::date::parse_http_date;
 use wire::http::{Framing, Head, Method};
 
-use crate::short_text::ShortText;
 use crate::stream::freshness::seconds;
 
 /// Answers a request by a stored response.
@@ -37,6 +36,11 @@ impl Stored {
     pub(super) fn new(object: Arc<Object>, ranges: bool) -> Self {
         let left = object.length;
         Self { object, piece: 0, at: 0, left, ranges }
+    }
+
+    /// Bytes of its body that are still to be sent.
+    pub(super) fn left(&self) -> u64 {
+        self.left
     }
 
     /// The one range that a request asks for (RFC 9110, section 14.2): first and last byte. `None`: all of it is sent.
@@ -110,9 +114,9 @@ fn entity_tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(divides).map(<[u8]>::trim_ascii)
 }
 
-impl Service for Stored {
-    fn poll_head(&mut self, _: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
-        answer.clear();
+impl Stored {
+    /// Makes the head of the answer to a request.
+    pub(super) fn head(&mut self, request: &Head, answer: &mut Head) {
         let object = &self.object;
         let own = &object.head;
         let known = self.is_known(request);
@@ -120,7 +124,7 @@ impl Service for Stored {
         if let Some(part) = part {
             let length = object.length;
             let own = Arc::clone(object);
-            answer.append_all(&own.head);
+            answer.copy_from(&own.head);
             let range = match part {
                 Part::Range(first, last) => {
                     answer.set_status(206, b"Partial Content");
@@ -136,37 +140,21 @@ impl Service for Stored {
                 }
             };
             answer.append(b"content-range", range.as_bytes());
-            answer.append(b"age", &ShortText::number(own.age(rt::now())));
-            return Poll::Ready(Ok(()));
+            answer.append_number("age", own.age(rt::now()));
+            return;
         }
+        answer.copy_from(own);
         if known {
             answer.set_status(304, b"Not Modified");
             answer.framing = Framing::None;
         } else {
-            answer.set_status(own.status(), own.reason());
             answer.framing = if object.chunked { Framing::Chunked } else { Framing::Length(object.length) };
         }
-        answer.append_all(own);
-        answer.append(b"age", &ShortText::number(object.age(rt::now())));
-        Poll::Ready(Ok(()))
+        answer.append_number("age", object.age(rt::now()));
     }
 
-    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
-        let Some(piece) = self.object.body.get(self.piece).filter(|_| self.left > 0) else { return Poll::Ready(Ok(0)) };
-        let rest = &piece[self.at..];
-        let length = rest.len().min(out.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        if !out.push(&rest[..length]) {
-            return Poll::Ready(Err(Failed));
-        }
-        self.advance(length);
-        Poll::Ready(Ok(length))
-    }
-
-    fn can_lend(&self) -> bool {
-        true
-    }
-
-    fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
+    /// What is next of the body; how many slices there are.
+    pub(super) fn lend<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
         let (mut left, mut at, mut count) = (self.left, self.at, 0);
         for (piece, slot) in self.object.body.iter().skip(self.piece).zip(into) {
             let rest = &piece[at..];
@@ -180,13 +168,44 @@ impl Service for Stored {
         count
     }
 
-    fn advance(&mut self, count: usize) {
+    /// So much of the body has gone out.
+    pub(super) fn skip(&mut self, count: usize) {
         self.left = self.left.saturating_sub(count as u64);
         self.at += count;
         while let Some(piece) = self.object.body.get(self.piece).filter(|piece| piece.len() <= self.at) {
             self.at -= piece.len();
             self.piece += 1;
         }
+    }
+}
+
+impl Service for Stored {
+    fn poll_head(&mut self, _: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>> {
+        self.head(request, answer);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_data(&mut self, _: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
+        let Some(piece) = self.object.body.get(self.piece).filter(|_| self.left > 0) else { return Poll::Ready(Ok(0)) };
+        let rest = &piece[self.at..];
+        let length = rest.len().min(out.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if !out.push(&rest[..length]) {
+            return Poll::Ready(Err(Failed));
+        }
+        self.skip(length);
+        Poll::Ready(Ok(length))
+    }
+
+    fn can_lend(&self) -> bool {
+        true
+    }
+
+    fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
+        self.lend(into)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.skip(count);
     }
 }
 

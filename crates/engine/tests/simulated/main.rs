@@ -47,6 +47,7 @@ mod h2;
 mod half_close;
 mod health;
 mod hedging;
+mod hits;
 mod http_client;
 mod http_options;
 mod inspecting;

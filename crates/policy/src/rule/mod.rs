@@ -92,4 +92,15 @@ impl Rules {
     pub fn see_answers(&self) -> bool {
         !self.http_response.is_empty() || !self.http_after_response.is_empty() || !self.response_content.is_empty()
     }
+
+    /// Whether none of `http-response` waits or looks at a body, and they are few: an answer whose head is here can go on at once.
+    #[inline]
+    pub fn let_answers_go_on(&self) -> bool {
+        const FEW: usize = 16;
+        let is_prompt = |rule: &Rule| {
+            let waits = matches!(rule.action, Action::Wait(_) | Action::ReplaceBody(_) | Action::Mirror(_));
+            !waits
+        };
+        self.response_content.is_empty() && self.http_response.len() <= FEW && self.http_response.iter().all(is_prompt)
+    }
 }

@@ -90,7 +90,7 @@ fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut boo
         let value = start + line.name + 2;
         let end = value + line.value;
         list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
-        names.add(name);
+        names.add(name, &source[..line.name]);
         start = end + 2;
         at += line.taken;
         *dropped = false;
@@ -171,7 +171,7 @@ fn parse_line(
     let end = value + copied.length;
     fields.advance(end + 2 - start);
     fields.list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
-    fields.names.add(name);
+    fields.names.add(name, &input[at..colon]);
     *dropped = false;
     Ok(Some(copied.next))
 }

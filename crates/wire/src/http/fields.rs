@@ -4,6 +4,10 @@
 //! Untouched neighbours are one run of bytes, which an encoder copies at once. Removed and replaced fields
 //! leave their bytes behind until [`Fields::clear`].
 
+mod copied;
+#[cfg(test)]
+mod splices;
+
 use super::Name;
 use super::name::Names;
 use crate::words;
@@ -114,7 +118,8 @@ impl Fields {
 
     /// The values of every field of that lower-case name, in order.
     pub fn all<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.list.iter().filter(move |field| self.name_of(field) == name).map(|field| self.value_of(field))
+        let list = if self.names.may_have(name) { &self.list[..] } else { &[] };
+        list.iter().filter(move |field| self.name_of(field) == name).map(|field| self.value_of(field))
     }
 
     /// Whether a field of that lower-case name is there.
@@ -126,22 +131,6 @@ impl Fields {
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_field(name, value) {
             self.list.push(field);
-        }
-    }
-
-    /// Adds the fields of another list behind all others. They were looked at when they came into that one.
-    pub fn append_all(&mut self, others: &Fields) {
-        self.reserve(others.list.iter().map(|field| (field.line_end() - field.start) as usize).sum());
-        if self.overflowed {
-            return;
-        }
-        for field in &others.list {
-            let Some(line) = others.text.get(field.start as usize..field.line_end() as usize) else { continue };
-            let start = self.used as u32;
-            self.write_raw(line);
-            let (value, end) = (start + (field.value - field.start), start + (field.end - field.start));
-            self.list.push(Field { start, value, end, name: field.name });
-            self.names.add(field.name);
         }
     }
 
@@ -173,7 +162,7 @@ impl Fields {
         value_room.copy_from_slice(value);
         line_end.copy_from_slice(b"\r\n");
         self.used = end + 2;
-        self.names.add(known);
+        self.names.add(known, name);
         Some(Field { start: start as u32, value: at as u32, end: end as u32, name: known })
     }
 
@@ -199,6 +188,9 @@ impl Fields {
 
     /// Removes every field of that lower-case name and tells how many there were.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
+        if !self.names.may_have(name) {
+            return 0;
+        }
         let before = self.list.len();
         let text = &self.text;
         self.list.retain(|field| name_text(text, field) != name);
@@ -208,7 +200,8 @@ impl Fields {
     /// Gives the first field of that name a new value in its place and removes the others; appends it when there was
     /// none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
-        let Some(at) = self.list.iter().position(|field| self.name_of(field) == name) else {
+        let position = |fields: &Self| fields.list.iter().position(|field| fields.name_of(field) == name);
+        let Some(at) = self.names.may_have(name).then(|| position(self)).flatten() else {
             self.append(name, value);
             return;
         };
@@ -422,6 +415,9 @@ impl Fields {
     }
 
     fn find(&self, name: &[u8]) -> Option<&Field> {
+        if !self.names.may_have(name) {
+            return None;
+        }
         self.list.iter().find(|field| self.name_of(field) == name)
     }
 
@@ -430,14 +426,19 @@ impl Fields {
         if self.overflowed {
             return None;
         }
-        let (start, _) = self.write_text(name)?;
-        let written = &mut self.text[start as usize..self.used];
-        written.make_ascii_lowercase();
+        let start = self.used as u32;
+        if words::is_small(name) {
+            self.write_raw(name);
+        } else {
+            self.write_text(name)?;
+            self.text[start as usize..self.used].make_ascii_lowercase();
+        }
+        let written = &self.text[start as usize..self.used];
         let known = Name::from_token(written);
+        self.names.add(known, written);
         self.write_raw(b": ");
         let (value, end) = self.write_text(value)?;
         self.write_raw(b"\r\n");
-        self.names.add(known);
         Some(Field { start, value, end, name: known })
     }
 }
@@ -450,44 +451,6 @@ fn name_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
 #[inline]
 fn value_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
     text.get(field.value as usize..field.end as usize).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod splices {
-    use super::*;
-
-    #[test]
-    fn values_are_changed_in_part() {
-        let rows: &[(std::ops::Range<usize>, &[u8], &[u8])] = &[
-            (0..3, b"", b"defghi"),
-            (3..6, b"", b"abcghi"),
-            (6..9, b"", b"abcdef"),
-            (0..9, b"", b""),
-            (3..6, b"x", b"abcxghi"),
-            (3..6, b"xyz", b"abcxyzghi"),
-            (3..6, b"longer", b"abclongerghi"),
-            (9..9, b"!", b"abcdefghi!"),
-            (0..0, b"!", b"!abcdefghi"),
-            (0..10, b"!", b"abcdefghi"),
-        ];
-        for (range, with, expected) in rows {
-            let mut fields = Fields::new();
-            for (name, value) in [(b"a", b"1"), (b"c", b"2")] {
-                fields.append(name, value);
-                fields.append(b"b", b"abcdefghi");
-            }
-            fields.splice_value(1, range.clone(), with);
-            let found: Vec<_> = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-            let row = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
-            let wanted = [row(b"a", b"1"), row(b"b", expected), row(b"c", b"2"), row(b"b", b"abcdefghi")];
-            assert_eq!(found, wanted, "{range:?}");
-            let line = &fields.list[1];
-            let whole = [b"b: ", *expected, b"\r\n"].concat();
-            assert_eq!(fields.slice(line.start, line.line_end()), whole);
-            fields.remove(1);
-            assert_eq!(fields.first(b"b"), Some(&b"abcdefghi"[..]));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -533,24 +496,6 @@ mod tests {
         assert_eq!(fields.remove_all(b"x-a"), 0);
         fields.prepend(b"First", b"");
         assert_eq!(list(&fields), pairs(&[("first", ""), ("host", "a.b"), ("x-b", "2"), ("x-c", "4")]));
-    }
-
-    #[test]
-    fn the_fields_of_another_list_come_last_as_they_are() {
-        let mut others = sample();
-        others.replace(b"x-b", b"long enough to lie elsewhere");
-        others.remove(0);
-        for mut fields in [Fields::new(), sample()] {
-            let mut one_by_one = fields.clone();
-            others.iter().for_each(|(name, value)| one_by_one.append(name, value));
-            fields.append_all(&others);
-            assert_eq!(list(&fields), list(&one_by_one));
-            assert_eq!(fields.known(Name::Host), one_by_one.known(Name::Host));
-            let (first, last) = (fields.list[0].start, fields.list[fields.len() - 1].line_end());
-            assert_eq!(fields.slice(first, last), one_by_one.slice(first, last));
-            fields.append(b"x-c", b"behind");
-            assert_eq!(list(&fields).last(), pairs(&[("x-c", "behind")]).first());
-        }
     }
 
     #[test]

@@ -53,9 +53,9 @@ pub struct Head {
     /// Scheme and authority of the target were put there from what HTTP/2 says apart: HTTP/1 gets the path alone.
     pub(crate) implied_authority: bool,
     /// Where authority and path of the target begin, as long as it is the one that was put together of them.
-    parts: Option<(u32, u32)>,
+    pub(super) parts: Option<(u32, u32)>,
     /// Bytes of its body that take room from it ([`Head::share`]).
-    shared: u32,
+    pub(super) shared: u32,
     /// The fields that came after its body (RFC 9110, section 6.5), once the whole message was received; `None` without any.
     pub trailers: Option<Box<Fields>>,
 }
@@ -188,11 +188,6 @@ impl Head {
     /// Adds a field behind all others.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         self.fields.append(name, value);
-    }
-
-    /// Adds the fields of another head behind all others.
-    pub fn append_all(&mut self, other: &Head) {
-        self.fields.append_all(&other.fields);
     }
 
     /// Adds a field before all others.

@@ -24,23 +24,68 @@ impl Name {
     /// token.
     #[inline]
     pub fn from_token(name: &[u8]) -> Name {
-        let Some(first) = name.first() else { return Name::Other };
-        let (is_it, known) = match (name.len() << 8) | usize::from(first | 0x20) {
-            TE => (is(name, b"te"), Name::Te),
-            HOST => (is(name, b"host"), Name::Host),
-            EXPECT => (is(name, b"expect"), Name::Expect),
-            UPGRADE => (is(name, b"upgrade"), Name::Upgrade),
-            TRAILER => (is(name, b"trailer"), Name::Trailer),
-            CONNECTION => (is(name, b"connection"), Name::Connection),
-            KEEP_ALIVE => (is(name, b"keep-alive"), Name::KeepAlive),
-            CONTENT_LENGTH => (is(name, b"content-length"), Name::ContentLength),
-            PROXY_CONNECTION => (is(name, b"proxy-connection"), Name::ProxyConnection),
-            TRANSFER_ENCODING => (is(name, b"transfer-encoding"), Name::TransferEncoding),
-            _ => return Name::Other,
+        let Some(shape) = shape(name) else { return Name::Other };
+        let (of_known, known) = KNOWN[place(shape)];
+        if of_known != shape { Name::Other } else { known.verify(name) }
+    }
+
+    /// It, where a token of its length and first letter is that name.
+    #[inline]
+    fn verify(self, name: &[u8]) -> Name {
+        let is_it = match self {
+            Name::Other => false,
+            Name::Te => is(name, b"te"),
+            Name::Host => is(name, b"host"),
+            Name::Expect => is(name, b"expect"),
+            Name::Upgrade => is(name, b"upgrade"),
+            Name::Trailer => is(name, b"trailer"),
+            Name::Connection => is(name, b"connection"),
+            Name::KeepAlive => is(name, b"keep-alive"),
+            Name::ContentLength => is(name, b"content-length"),
+            Name::ProxyConnection => is(name, b"proxy-connection"),
+            Name::TransferEncoding => is(name, b"transfer-encoding"),
         };
-        if is_it { known } else { Name::Other }
+        if is_it { self } else { Name::Other }
     }
 }
+
+/// The length and the first letter of a name, in whatever case. `None`: it is empty.
+#[inline]
+fn shape(name: &[u8]) -> Option<usize> {
+    name.first().map(|first| (name.len() << 8) | (*first as usize | 0x20))
+}
+
+/// A number below 64 for a shape: no two known names share one.
+#[inline]
+const fn place(shape: usize) -> usize {
+    ((shape as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}
+
+/// Known names by the places of their shapes.
+static KNOWN: [(usize, Name); 64] = {
+    let names: [(&[u8], Name); 10] = [
+        (b"te", Name::Te),
+        (b"host", Name::Host),
+        (b"expect", Name::Expect),
+        (b"upgrade", Name::Upgrade),
+        (b"trailer", Name::Trailer),
+        (b"connection", Name::Connection),
+        (b"keep-alive", Name::KeepAlive),
+        (b"content-length", Name::ContentLength),
+        (b"proxy-connection", Name::ProxyConnection),
+        (b"transfer-encoding", Name::TransferEncoding),
+    ];
+    let mut known = [(0, Name::Other); 64];
+    let mut at = 0;
+    while at < names.len() {
+        let (name, this) = names[at];
+        let shape = (name.len() << 8) | name[0] as usize;
+        assert!(known[place(shape)].0 == 0, "two names at one place");
+        known[place(shape)] = (shape, this);
+        at += 1;
+    }
+    known
+};
 
 /// Whether a token is that name, in whatever case, as few words: no other byte of a token differs from a lower-case
 /// letter or a dash by the bit for the case alone.
@@ -62,37 +107,43 @@ fn word(text: &[u8], at: usize) -> u64 {
     text.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Length and first letter of each name.
-const TE: usize = (2 << 8) | b't' as usize;
-const HOST: usize = (4 << 8) | b'h' as usize;
-const EXPECT: usize = (6 << 8) | b'e' as usize;
-const UPGRADE: usize = (7 << 8) | b'u' as usize;
-const TRAILER: usize = (7 << 8) | b't' as usize;
-const CONNECTION: usize = (10 << 8) | b'c' as usize;
-const KEEP_ALIVE: usize = (10 << 8) | b'k' as usize;
-const CONTENT_LENGTH: usize = (14 << 8) | b'c' as usize;
-const PROXY_CONNECTION: usize = (16 << 8) | b'p' as usize;
-const TRANSFER_ENCODING: usize = (17 << 8) | b't' as usize;
-
 /// A set of names that may be in a message. A name in it may have been removed since; one that is not in it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Names(u16);
+pub(crate) struct Names {
+    known: u16,
+    /// A bit for each name: several names share one.
+    seen: u64,
+}
+
+/// The bit of a name, which is the same in whatever case.
+#[inline]
+fn bit(name: &[u8]) -> u64 {
+    shape(name).map_or(0, |shape| 1 << place(shape))
+}
 
 impl Names {
+    /// Adds a name, which is recognised as `known`.
     #[inline]
-    pub(crate) fn add(&mut self, name: Name) {
-        self.0 |= 1 << (name as u8);
+    pub(crate) fn add(&mut self, known: Name, name: &[u8]) {
+        self.known |= 1 << (known as u8);
+        self.seen |= bit(name);
     }
 
     #[inline]
     pub(crate) fn has(self, name: Name) -> bool {
-        self.0 & (1 << (name as u8)) != 0
+        self.known & (1 << (name as u8)) != 0
+    }
+
+    /// Whether a field of that name may be there.
+    #[inline]
+    pub(crate) fn may_have(self, name: &[u8]) -> bool {
+        self.seen & bit(name) != 0
     }
 
     /// Whether it has a name other than those two, `Other` aside.
     #[inline]
     pub(crate) fn has_beside(self, one: Name, two: Name) -> bool {
-        self.0 & !(1 | (1 << (one as u8)) | (1 << (two as u8))) != 0
+        self.known & !(1 | (1 << (one as u8)) | (1 << (two as u8))) != 0
     }
 }
 
@@ -125,11 +176,13 @@ mod tests {
     #[test]
     fn a_set_holds_what_was_added() {
         let mut names = Names::default();
-        names.add(Name::Host);
-        names.add(Name::Other);
+        names.add(Name::Host, b"HOST");
+        names.add(Name::Other, b"X-Request-Id");
+        assert!(names.may_have(b"host") && names.may_have(b"x-request-id"));
+        assert!(!names.may_have(b"te") && !names.may_have(b"accept") && !names.may_have(b""));
         assert!(names.has(Name::Host) && !names.has(Name::Te));
         assert!(!names.has_beside(Name::Host, Name::Trailer));
-        names.add(Name::Te);
+        names.add(Name::Te, b"te");
         assert!(names.has_beside(Name::Host, Name::Trailer));
     }
 }

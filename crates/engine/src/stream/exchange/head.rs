@@ -14,6 +14,7 @@ use wire::http::{Method, Version};
 use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
+use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::cache;
 use crate::stream::capturing;
@@ -44,11 +45,25 @@ fn opens_tunnel(state: &StreamState) -> bool {
     connect || (status == 101 && state.request.upgrade)
 }
 
+/// Takes notice of a head that rules are going to look at.
+pub fn note_answer(session: &Session, state: &mut StreamState) {
+    let status = state.response.status();
+    filter::judge(state);
+    state.timings.response = Some(rt::now());
+    state.server_status = Some(status);
+    tracking::answer(session, state, status);
+    sticking::answer(session, state);
+    if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
+        state.captures.borrow_mut().take_response(plan, &state.response);
+    }
+    instrumentation::answer(session, state);
+}
+
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = FlowStep::AwaitsSource;
-        if self.inspecting.is_some() || self.paused_rules.is_some() || self.waits_for_filters {
+        if self.inspecting.is_some() || self.paused_rules.is_some() || self.is_ruled {
             return self.inspect_and_begin(cx);
         }
         if let Upstream::Service(service) = &mut self.upstream {
@@ -94,7 +109,7 @@ impl Exchange<'_> {
 
     /// Begins the answer once the rules on its bytes let it pass.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if !self.waits_for_filters {
+        if !self.is_ruled {
             if self.paused_rules.is_none() {
                 if !self.inspect(cx)? {
                     return Ok(false);
@@ -120,11 +135,11 @@ impl Exchange<'_> {
     fn pass_scripts(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let filters = self.state.borrow().filters.clone();
         let Some(filters) = filters.filter(|filters| filter::are_scripted(Some(filters))) else { return Ok(true) };
-        if !self.waits_for_filters {
+        if !self.is_ruled {
             self.came_as = self.state.borrow().response.framing;
         }
         let polled = filter::poll_head(cx, &filters, self.state, Direction::Response);
-        self.waits_for_filters = polled.is_pending();
+        self.is_ruled = polled.is_pending();
         match polled {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
@@ -331,20 +346,12 @@ impl Exchange<'_> {
         if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
-        filter::judge(state);
-        state.timings.response = Some(rt::now());
-        state.server_status = Some(status);
-        tracking::answer(self.session, state, status);
-        sticking::answer(self.session, state);
-        if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
-            state.captures.borrow_mut().take_response(plan, &state.response);
-        }
-        instrumentation::answer(self.session, state);
+        note_answer(self.session, state);
         Ok(())
     }
 
     /// What the rules put in an answer's place, or that there is none.
-    pub(super) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
+    pub(in crate::stream) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
             // What the system does not let happen quietly happens all the same.
             self.client.conn.forget(hops);

@@ -10,13 +10,15 @@ use expression::sample::Direction;
 use policy::rule::{Final, Rule, Wait};
 
 use super::Exchange;
+use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer::{Ending, ending};
 use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::persistence;
-use crate::stream::rules::{Progress, Stop, run_after, run_response};
+use crate::stream::rules::{Progress, Stop, has_rules_after, run_after, run_response};
 use crate::stream::script::{self, Action, StreamAccess};
+use crate::stream_state::StreamState;
 
 /// An answer that waits for a rule.
 pub(super) struct PausedRules {
@@ -85,6 +87,40 @@ pub(super) enum Ruled {
     Late,
 }
 
+/// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
+pub fn expose(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'static>>> {
+    let worker = &session.worker;
+    let proxy = session.proxy_at(state.backend?);
+    if !proxy.http.check_cache || !exposes_cookie(&state.request, &state.response) {
+        return None;
+    }
+    let server = proxy.server(state.server?).map_or("", |server| &server.name);
+    let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
+    worker.logger.message_of(&session.generation().logs, proxy.index, LogLevel::Alert, &text);
+    state.denied = true;
+    Some(Box::new(Ending::refused(502)))
+}
+
+/// What persistence wants of the answer, then the `http-after-response` rules of both sides. What takes its place, where something
+/// does.
+pub fn finish_rules(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'static>>> {
+    if !has_rules_after(session, state) {
+        persistence::answer_in_place(session, state);
+        return None;
+    }
+    let mut head = std::mem::take(&mut state.response);
+    persistence::answer(session, state, &mut head);
+    let ended = run_after(session, state, &mut head).map(|ended| {
+        let view = EvalContext::response(session, state, &head);
+        Box::new(ending(view, ended).into_owned())
+    });
+    state.response = head;
+    if let Some(ending) = &ended {
+        (state.denied, state.failed) = (ending.denied, ending.failed);
+    }
+    ended
+}
+
 impl Exchange<'_> {
     /// Runs the rules of both sides over the answer's head, from where they are.
     pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
@@ -99,7 +135,7 @@ impl Exchange<'_> {
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
-            if let Some(ending) = self.expose() {
+            if let Some(ending) = expose(session, &mut self.state.borrow_mut()) {
                 return Ruled::Ends(ending);
             }
             persistence::answer_in_place(session, &mut self.state.borrow_mut());
@@ -139,25 +175,11 @@ impl Exchange<'_> {
                 return ruled;
             }
         }
-        match self.expose() {
+        let exposed = expose(session, &mut self.state.borrow_mut());
+        match exposed {
             Some(ending) => Ruled::Ends(ending),
             None => self.rule_last(),
         }
-    }
-
-    /// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
-    fn expose(&self) -> Option<Box<Ending<'static>>> {
-        let state = &mut *self.state.borrow_mut();
-        let worker = &self.session.worker;
-        let proxy = self.session.proxy_at(state.backend?);
-        if !proxy.http.check_cache || !exposes_cookie(&state.request, &state.response) {
-            return None;
-        }
-        let server = proxy.server(state.server?).map_or("", |server| &server.name);
-        let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
-        worker.logger.message_of(&self.session.generation().logs, proxy.index, LogLevel::Alert, &text);
-        state.denied = true;
-        Some(Box::new(Ending::refused(502)))
     }
 
     /// The rules of a stage. `None`: they let the answer pass.
@@ -205,23 +227,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// What persistence wants of the answer, then the `http-after-response` rules of both sides.
+    /// See [`finish_rules`].
     fn rule_last(&self) -> Ruled {
-        let state = &mut *self.state.borrow_mut();
-        let mut head = std::mem::take(&mut state.response);
-        persistence::answer(self.session, state, &mut head);
-        let ended = run_after(self.session, state, &mut head).map(|ended| {
-            let view = EvalContext::response(self.session, state, &head);
-            Self::end(view, ended)
-        });
-        state.response = head;
-        match ended {
-            None => Ruled::Passes,
-            Some(ending) => {
-                (state.denied, state.failed) = (ending.denied, ending.failed);
-                Ruled::Ends(ending)
-            }
-        }
+        finish_rules(self.session, &mut self.state.borrow_mut()).map_or(Ruled::Passes, Ruled::Ends)
     }
 
     fn end(view: EvalContext<'_>, ended: &Final) -> Box<Ending<'static>> {

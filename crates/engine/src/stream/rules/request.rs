@@ -203,10 +203,10 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
             return cut(session, state, ending.outcome);
         }
         Manner::Cached => {
-            let started = cache::answer(session, &mut state.borrow_mut());
-            let arguments = (session, client, state, started, body);
-            return rt::boxed_with(arguments, |(session, client, state, started, body)| {
-                serving::stream(session, client, state, started, body)
+            let stored = cache::take_hit(session, &mut state.borrow_mut());
+            let arguments = (session, client, state, stored, body);
+            return rt::boxed_with(arguments, |(session, client, state, stored, body)| {
+                serving::stored(session, client, state, stored, body)
             })
             .await;
         }

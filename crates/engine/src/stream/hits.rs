@@ -1,0 +1,154 @@
+//! Stored responses that go out with one write: all of both messages is here, and nothing has to look at what goes on. What a client
+//! takes in part only, or a rule has put something else in the place of, goes on as an exchange. Must never wait.
+
+use std::io::IoSlice;
+use std::task::Poll;
+
+use base::buffer::Buffer;
+use conn::behind::Behind;
+use conn::exchange::{Answer, Onward};
+use conn::h1::UnreadBody;
+use wire::http::Method;
+
+use crate::session::Session;
+use crate::stream::answer::ending;
+use crate::stream::evaluate::EvalContext;
+use crate::stream::exchange::{Begun, expose, finish_rules, note_answer};
+use crate::stream::http::Client;
+use crate::stream::reply::keeps_client;
+use crate::stream::rules::{Progress, Stop, run_response};
+use crate::stream::stored::Stored;
+use crate::stream::tracing;
+use crate::stream_state::StreamState;
+use crate::worker::SharedStreamState;
+
+/// Bytes of a body at most: what the socket of a client that reads has room for.
+const MOST: u64 = 16 * 1024;
+
+/// Pieces of a body at most.
+const PIECES: usize = 8;
+
+/// Answers a request by a stored response.
+///
+/// # Errors
+/// How far the answer is that has to go on as an exchange.
+pub(super) async fn answer(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    stored: &mut Stored,
+    body: &UnreadBody,
+) -> Result<(), Begun> {
+    if !is_prompt(session, client, &state.borrow(), stored, body) {
+        return Err(Begun::Nothing);
+    }
+    let (head, left) = begin(session, client, state, stored)?;
+    write(client, state, stored, (head, left)).await
+}
+
+/// Whether nothing stands between the response and the client.
+fn is_prompt(session: &Session, client: &Client, state: &StreamState, stored: &Stored, body: &UnreadBody) -> bool {
+    let frontend = session.proxy();
+    let backend = state.backend.map(|index| session.proxy_at(index));
+    body.is_absent()
+        && state.filters.is_none()
+        && state.client_method() == Method::Get
+        && stored.left() <= MOST
+        && client.conn.takes_slices()
+        && frontend.rules.spoe.is_none()
+        && [Some(frontend), backend].into_iter().flatten().all(|proxy| proxy.rules.let_answers_go_on())
+}
+
+/// Makes the head that goes out: it, and the bytes of the body behind it.
+fn begin(
+    session: &Session,
+    client: &Client,
+    state: &SharedStreamState,
+    stored: &mut Stored,
+) -> Result<(Buffer, u64), Begun> {
+    let state = &mut *state.borrow_mut();
+    stored.head(&state.request, &mut state.response);
+    note_answer(session, state);
+    pass_rules(session, state)?;
+    state.status = i32::from(state.response.status());
+    tracing::answered(session, state);
+    let onward = Onward {
+        for_head_alone: false,
+        tunnel: false,
+        uncoded: true,
+        served_here: true,
+        ends_apart: false,
+        keep_client: keeps_client(session, &state.request),
+        spelling: session.proxy().http.client_spelling.as_deref(),
+    };
+    let format = client.conn.head_format();
+    let plan = Answer::plan(format, &state.request, &state.response, &onward);
+    let Some(left) = plan.unchanged().filter(|_| plan.keep_client) else { return Err(Begun::Ruled) };
+    let mut head = rt::buffer();
+    if Answer::encode_head(format, (&state.request, &state.response), (&plan, &onward), &mut head).is_err() {
+        return Err(Begun::Ruled);
+    }
+    Ok((head, left))
+}
+
+/// Has the rules on answers see the head.
+fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
+    let frontend = session.proxy();
+    let backend = state.backend.filter(|index| *index != frontend.index).map(|index| session.proxy_at(index));
+    let mut head = std::mem::take(&mut state.response);
+    let sets = backend.into_iter().chain([frontend]).map(|proxy| &proxy.rules.http_response);
+    let ended = sets.filter(|rules| !rules.is_empty()).find_map(|rules| {
+        let mut progress = Progress::default();
+        loop {
+            match run_response(session, state, (&mut head, Behind::NONE), rules, &mut progress) {
+                // They are few: the other tasks come behind them.
+                Stop::Yield => {}
+                Stop::Final(ended) => return Some(ended),
+                // None of them waits.
+                Stop::End | Stop::Cache(_) | Stop::Store(_) | Stop::Wait(_) => return None,
+            }
+        }
+    });
+    let ended = ended.map(|ended| {
+        let view = EvalContext::response(session, state, &head);
+        Box::new(ending(view, ended).into_owned())
+    });
+    state.response = head;
+    let ended = match ended {
+        Some(ending) => {
+            (state.denied, state.failed) = (ending.denied, ending.failed);
+            Some(ending)
+        }
+        None => expose(session, state).or_else(|| finish_rules(session, state)),
+    };
+    ended.map_or(Ok(()), |ending| Err(Begun::Replaced(ending)))
+}
+
+/// Writes head and body, as much of them as the client takes now.
+async fn write(
+    client: &mut Client,
+    state: &SharedStreamState,
+    stored: &mut Stored,
+    (mut head, left): (Buffer, u64),
+) -> Result<(), Begun> {
+    let written = {
+        let mut slices = [IoSlice::new(&[]); 1 + PIECES];
+        slices[0] = IoSlice::new(head.data());
+        let lent = if left > 0 { stored.lend(&mut slices[1..]) } else { 0 };
+        std::future::poll_fn(|cx| match client.conn.poll_write_slices(cx, &slices[..=lent]) {
+            Poll::Ready(Ok(written)) => Poll::Ready(written),
+            // It shows again to the exchange.
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(0),
+        })
+        .await
+    };
+    let of_head = written.min(head.len());
+    let of_body = written - of_head;
+    head.consume(of_head);
+    stored.skip(of_body);
+    let left = left.saturating_sub(of_body as u64);
+    let bytes = &mut state.borrow_mut().bytes;
+    bytes.bytes_out += written as u64;
+    bytes.received += of_body as u64;
+    if head.is_empty() && left == 0 { Ok(()) } else { Err(Begun::Sent { head, left }) }
+}

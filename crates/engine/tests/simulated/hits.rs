@@ -1,0 +1,208 @@
+//! Responses of a cache that go out with one write: a client cannot tell them from those that flow, nor can the log or the statistics.
+
+use std::sync::{Arc, Mutex};
+
+use rt::sim::Link;
+use testkit::{Peer, Service};
+
+use crate::api::*;
+use crate::world::*;
+
+/// A rule that is never taken. Where one waits, answers flow.
+const NEVER: &str = "http-response wait-for-body time 1s if { always_false }\n";
+
+/// What the server has, by path.
+fn stored(path: &str) -> Vec<u8> {
+    let (length, fields) = match path {
+        "/empty" => (0, ""),
+        "/short" => (5, "ETag: \"e\"\r\nX-Mark: 1\r\nSet-Cookie: a=b\r\n"),
+        "/pieces" => (16_000, "Last-Modified: Tue, 24 Nov 2026 18:00:00 GMT\r\n"),
+        "/long" => (60_000, "ETag: W/\"l\"\r\n"),
+        _ => (11, "X-Deny: 1\r\n"),
+    };
+    let head =
+        format!("HTTP/1.1 200 Very Well\r\n{fields}Cache-Control: max-age=50\r\nContent-Length: {length}\r\n\r\n");
+    [head.into_bytes(), (b'a'..=b'z').cycle().take(length).collect()].concat()
+}
+
+/// Requests by which each of these answers comes in every form.
+fn requests() -> Vec<String> {
+    let mut all = Vec::new();
+    for path in ["/empty", "/short", "/pieces", "/long", "/denied"] {
+        for fields in [
+            "",
+            "If-None-Match: \"e\"\r\n",
+            "Range: bytes=1-3\r\n",
+            "If-Modified-Since: Tue, 24 Nov 2026 18:00:00 GMT\r\n",
+        ] {
+            all.push(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        }
+        all.push(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+    all
+}
+
+/// Receives one answer.
+async fn answered(client: &mut Peer, has_head_alone: bool) -> String {
+    let head = client.receive_head().await.unwrap();
+    let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).map(str::to_owned);
+    let has_body = !has_head_alone && !head.starts_with("HTTP/1.1 304") && !head.starts_with("HTTP/1.1 204");
+    let length = length.filter(|_| has_body).map_or(0, |length| length.parse().unwrap());
+    let body = if length > 0 { client.receive(length).await } else { Vec::new() };
+    head + &String::from_utf8(body).unwrap()
+}
+
+/// What clients, the log and the statistics get of hits with those rules: of requests that come one after the other, and also of the
+/// same ones at a time.
+fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&found);
+    let proxy = format!(
+        "log-format \"%HM %HP %ST %B %U %ts %CC %hrl %hsl %s\"\n http-request cache-use c\n {rules}\n \
+         http-response cache-store c\n server s1 10.0.1.1:80\ncache c\n total-max-size 1\n max-object-size 500000\n ranges on"
+    );
+    listen(&proxy).global(SOCKET).workers(&[1]).seeds(0..3).links(link).run(move |world| {
+        let notes = Arc::clone(&notes);
+        async move {
+            let mut s1 = Service::at(S1);
+            let asks = requests();
+            for asked in asks.iter().filter(|asked| asked.starts_with("GET") && asked.matches("\r\n").count() == 3) {
+                let mut client = Peer::connect(WEIR).await;
+                client.send(asked.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")).await;
+                let mut server = s1.accept().await;
+                let head = server.receive_head().await.unwrap();
+                let path = head.split(' ').nth(1).unwrap().to_owned();
+                testkit::both(server.send(stored(&path)), client.receive_rest()).await;
+            }
+            world.lines(5).await;
+            let mut kept = None;
+            for asked in &asks {
+                let mut client = match kept.take() {
+                    Some(client) => client,
+                    None => Peer::connect(WEIR).await,
+                };
+                client.send(asked).await;
+                let answer = answered(&mut client, asked.starts_with("HEAD")).await;
+                kept = Some(client).filter(|_| !answer.contains("\r\nconnection: close\r\n"));
+                notes.lock().unwrap().push(answer);
+            }
+            drop(kept);
+            let lines = if at_a_time { 2 * asks.len() + 1 } else { asks.len() };
+            if at_a_time {
+                let last = "GET /short HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+                let mut client = Peer::connect(WEIR).await;
+                client.send(asks.concat() + last).await;
+                notes.lock().unwrap().push(String::from_utf8(client.receive_rest().await).unwrap());
+            }
+            notes.lock().unwrap().extend(world.lines(lines).await);
+            notes.lock().unwrap().push(counted(&ask("show stat").await));
+        }
+    });
+    let mut found = found.lock().unwrap();
+    found.iter_mut().for_each(|text| *text = without_ages(text));
+    std::mem::take(&mut *found)
+}
+
+/// A text whose Age fields say nothing: how long something takes is not what is looked at.
+fn without_ages(text: &str) -> String {
+    let lines = text.split("\r\n").map(|line| if line.starts_with("age: ") { "age" } else { line });
+    lines.collect::<Vec<_>>().join("\r\n")
+}
+
+/// What statistics say of the frontend.
+fn counted(table: &str) -> String {
+    const COLUMNS: &[&str] = &[
+        "bin",
+        "bout",
+        "dresp",
+        "eresp",
+        "wrew",
+        "req_tot",
+        "hrsp_2xx",
+        "hrsp_3xx",
+        "hrsp_4xx",
+        "hrsp_5xx",
+        "cache_hits",
+        "cache_lookups",
+        "intercepted",
+        "cli_abrt",
+        "eint",
+    ];
+    let names: Vec<&str> = table.lines().next().unwrap().trim_start_matches("# ").split(',').collect();
+    let row: Vec<&str> = table.lines().find(|line| line.starts_with("l,FRONTEND,")).unwrap().split(',').collect();
+    let one = |name: &&str| format!("{name} {}", row[names.iter().position(|found| found == name).unwrap()]);
+    COLUMNS.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// With every kind of rule on answers that does not wait, and with what keeps a response from going out at once.
+#[test]
+fn a_hit_is_the_same_whether_it_flows_or_not() {
+    let rules = [
+        "",
+        "http-response set-header x-hit %[res.cache_hit],%[status],%[res.hdr(age)]\n http-response add-header a b",
+        "http-response set-header cache-control private if { res.cache_hit }\n http-response del-header etag",
+        "http-response deny status 403 if { res.cache_hit } { res.hdr(x-deny) 1 }",
+        "http-response return status 404 content-type a/b string gone if { res.cache_hit } { res.hdr(x-mark) 1 }",
+        "http-response redirect location /elsewhere if { res.cache_hit } { res.hdr(x-mark) 1 }",
+        "http-response set-status 204 if { res.cache_hit } { res.hdr(x-mark) 1 }",
+        "http-response set-status 503 reason Never if { res.cache_hit } { res.hdr(x-mark) 1 }",
+        "http-response set-var(txn.a) res.hdr(etag)\n http-after-response set-header x-after %[var(txn.a)]",
+        "http-after-response del-header cache-control",
+        "http-response allow if { res.cache_hit }",
+        "capture response header etag len 10\n capture request header host len 5\n capture cookie a len 5",
+        "option checkcache",
+        "option http-server-close",
+        "option httpclose",
+        "http-response set-header connection close if { res.hdr(x-mark) 1 }",
+        "http-response del-header content-length if { res.cache_hit }",
+        "compression algo gzip\n compression type a/b",
+        "timeout client 1s\n http-response set-timeout client 30s",
+        "http-request set-method HEAD if { path /long }",
+        "cookie SRV insert\n option http-keep-alive",
+    ];
+    for rules in rules {
+        let stays = !rules.contains("close");
+        let at_once = told(rules, |_| Link::default(), stays);
+        assert!(at_once.len() > 3, "{rules}");
+        let flowing = told(&format!("{rules}\n {NEVER}"), |_| Link::default(), stays);
+        for (one, other) in at_once.iter().zip(&flowing) {
+            assert!(one == other, "{rules}\n{one}\n{other}");
+        }
+        assert_eq!(at_once.len(), flowing.len(), "{rules}");
+    }
+}
+
+/// Less than a head fits on the way to these clients.
+#[test]
+fn a_hit_that_is_taken_in_pieces_goes_on() {
+    let narrow = |_| Link { buffer: 90, ..Link::default() };
+    let (whole, pieces) = (told("", |_| Link::default(), false), told("", narrow, false));
+    assert!(whole == pieces, "{whole:?}\n{pieces:?}");
+}
+
+/// A client that takes no more of an answer is given the time that it has, and is logged as one that did not take all.
+#[test]
+fn a_client_that_does_not_take_a_hit_is_late() {
+    for rules in ["", NEVER] {
+        let proxy = format!(
+            "timeout client 2s\n http-request cache-use c\n http-response cache-store c\n {rules}\n \
+             server s1 10.0.1.1:80\ncache c\n total-max-size 1\n max-object-size 500000"
+        );
+        let narrow = |_| Link { fragment: false, buffer: 6_000, ..Link::default() };
+        listen(&proxy).workers(&[1]).seeds(0..1).links(narrow).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+            let mut server = s1.accept().await;
+            server.receive_head().await.unwrap();
+            testkit::both(server.send(stored("/pieces")), client.receive_rest()).await;
+            world.lines(1).await;
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let line = world.lines(1).await.concat();
+            assert!(line.contains("/<CACHE> ") && line.contains(" 200 ") && line.contains(" cD-- "), "{line}");
+            let got = client.receive_rest().await;
+            assert!((5_000..12_200).contains(&got.len()), "{}", got.len());
+        });
+    }
+}
