@@ -14,6 +14,7 @@ use expression::record::{Endpoint, Timings};
 use expression::sample::{LinkFacts, RulePlace};
 use expression::variable::Store;
 use live::Counts;
+use live::cache::Object;
 use live::persistence::{Persistence, Returned};
 use live::table::Tracking;
 use policy::rule::StickStore;
@@ -196,6 +197,8 @@ pub struct StreamState {
     pub exhausted: Cell<bool>,
     /// What a cache may do for it.
     pub cache: Option<Box<CacheUse>>,
+    /// The response of a cache that answers it next.
+    pub hit: Option<Arc<Object>>,
     /// Index of the cache that answers it.
     pub cache_hit: Option<usize>,
     /// The algorithm that compresses the answer.
@@ -465,6 +468,7 @@ impl StreamState {
             failed,
             exhausted,
             cache,
+            hit,
             cache_hit,
             compression,
             status,
@@ -501,7 +505,7 @@ impl StreamState {
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status, *compression) = (Outcome::default(), -1, None);
-        (*cache, *cache_hit) = (None, None);
+        (*cache, *hit, *cache_hit) = (None, None, None);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server) = (None, None);
         (*service, *persistence) = (None, Persistence::default());

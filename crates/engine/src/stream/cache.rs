@@ -44,8 +44,6 @@ pub struct CacheUse {
     may_store: bool,
     /// The client has given credentials. What rules add for the server after `cache-use` are none.
     authorized: bool,
-    /// The cache that answers, and its response.
-    hit: Option<(usize, Arc<Object>)>,
     /// What hints are sent of.
     hints: Option<Arc<Object>>,
     /// Others wait for its response.
@@ -96,18 +94,18 @@ fn names_two_hosts(request: &Head) -> bool {
     named.is_some_and(|named| !request.host().is_some_and(|host| host.eq_ignore_ascii_case(named)))
 }
 
-/// What a request asks for: responses are shared by requests that have all of this in common.
-fn key(session: &Session, request: &Head) -> Box<[u8]> {
+/// What a request asks for, in text that is lent: responses are shared by requests that have all of this in common.
+fn key(session: &Session, request: &Head) -> Vec<u8> {
     let scheme: &[u8] = if session.is_secure() { b"https://" } else { b"http://" };
     let target = origin_form(request.target());
     let host = request.host().unwrap_or_default();
-    let mut key = Vec::with_capacity(scheme.len() + host.len() + 1 + target.len());
+    let mut key = session.worker.take_text();
     key.extend_from_slice(scheme);
     key.extend_from_slice(host);
     // A blank ends the host, in which none can be.
     key.push(b' ');
     key.extend_from_slice(target);
-    key.into()
+    key
 }
 
 /// Performs a rule on a request.
@@ -116,7 +114,9 @@ pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> H
         Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
         Action::PurgeCache(cache) => {
             if let Some(cache) = session.worker.process.live.caches.get(*cache) {
-                cache.remove(&key(session, &state.request));
+                let key = key(session, &state.request);
+                cache.remove(&key);
+                session.worker.keep_text(key);
             }
             Help::None
         }
@@ -155,16 +155,19 @@ pub(super) fn takes_over(
     index: usize,
     object: Arc<Object>,
 ) -> Option<Started> {
-    count(session, state, |counters| &counters.cache_hits);
-    state.cache_hit = Some(index);
+    answers(session, state, index, object);
     state.response.clear();
     withdraw(state);
-    let cache_use = state.cache.as_mut()?;
     // Those that wait for this one look for themselves.
-    cache_use.lead.take();
-    cache_use.hit = Some((index, object));
+    state.cache.as_mut()?.lead.take();
     let service = take_hit(session, state).map(|stored| Box::new(stored) as Box<dyn Service>);
     Some(Started { service, shown: SHOWN, ruled: true })
+}
+
+/// A response of that cache answers a request.
+fn answers(session: &Session, state: &mut StreamState, index: usize, object: Arc<Object>) {
+    count(session, state, |counters| &counters.cache_hits);
+    (state.cache_hit, state.hit) = (Some(index), Some(object));
 }
 
 /// What the cache has asked beside its client is taken back.
@@ -217,13 +220,20 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             other => other,
         };
     }
+    if let Found::Hit(object) = found {
+        session.worker.keep_text(key);
+        // What another cache wanted to ask a server is not asked.
+        withdraw(state);
+        state.cache = None;
+        answers(session, state, index, object);
+        return Help::Answers;
+    }
     let falls_back = (may_answer && !authorized && cache.plan().stale_if_error > Duration::ZERO).then_some(index);
     let mut cache_use = CacheUse {
-        key,
+        key: key.as_slice().into(),
         signature,
         may_store,
         authorized,
-        hit: None,
         hints: None,
         lead: Cell::default(),
         awaits: None,
@@ -233,6 +243,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         conditional: false,
         only_if_cached: asked.only_if_cached,
     };
+    session.worker.keep_text(key);
     let lies = (!authorized && matches!(found, Found::Nothing | Found::Hints(_)))
         .then(|| lies(session, cache, (&cache_use, index)));
     let help = match lies.flatten().filter(|_| may_answer && asked.wants == Wants::default()) {
@@ -240,9 +251,9 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             cache_use.lies = Some((index, place));
             Help::Reads
         }
-        None if asked.only_if_cached && !matches!(found, Found::Hit(_)) => return Help::Unsatisfied,
+        None if asked.only_if_cached => return Help::Unsatisfied,
         // It neither waits for another request nor has others wait for it.
-        None if authorized && !matches!(found, Found::Hit(_)) => Help::None,
+        None if authorized => Help::None,
         None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
     };
     state.cache = Some(Box::new(cache_use));
@@ -283,11 +294,7 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
         let alone = state.cache.as_ref().is_some_and(|cache_use| cache_use.only_if_cached);
         return if alone { Help::Unsatisfied } else { Help::None };
     };
-    count(session, state, |counters| &counters.cache_hits);
-    state.cache_hit = Some(index);
-    if let Some(cache_use) = &mut state.cache {
-        cache_use.hit = Some((index, object));
-    }
+    answers(session, state, index, object);
     Help::Answers
 }
 
@@ -314,9 +321,7 @@ fn settle(
         other => other,
     };
     if let Found::Hit(object) = found {
-        count(session, state, |counters| &counters.cache_hits);
-        state.cache_hit = Some(index);
-        cache_use.hit = Some((index, object));
+        answers(session, state, index, object);
         return Help::Answers;
     }
     let leads = cache_use.lead.take();
@@ -383,8 +388,8 @@ pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
 
 /// What was found for a request, which answers it.
 pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Stored> {
-    let (index, object) = state.cache.as_mut()?.hit.take()?;
-    let cache = session.worker.process.live.caches.get(index);
+    let object = state.hit.take()?;
+    let cache = state.cache_hit.and_then(|index| session.worker.process.live.caches.get(index));
     let ranges = cache.is_some_and(|cache| cache.plan().ranges);
     Some(Stored::new(object, ranges))
 }

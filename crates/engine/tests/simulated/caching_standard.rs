@@ -518,3 +518,23 @@ fn nobody_changes_what_others_get() {
         ("two hosts", &[Served("GET", "/a", "Host: b\r\n", &["400 Bad request"]), FIRST]),
     ]);
 }
+
+/// The first cache would ask the server whether its response is still the same. The second one has one that is good, and what the
+/// first one has added to the request is no condition of the client.
+#[test]
+fn a_hit_of_another_cache_is_no_answer_to_the_question_of_the_first() {
+    let caches = "http-request cache-use short\n http-request cache-use long\n http-response cache-store short\n \
+                  http-response cache-store long\n http-response set-header x-hit %[res.cache_hit],%[res.cache_name]\n \
+                  server s1 10.0.1.1:80\ncache short\n total-max-size 1\n max-age 2\n rfc9111 on\n\
+                  cache long\n total-max-size 1\n max-age 100";
+    listen(caches).run(|_| async move {
+        let mut s1 = Service::at(S1);
+        let get = request("GET /a", "");
+        missed(&mut s1, &get, OK).await;
+        assert!(hit(&get).await.contains("x-hit: 1,short\r\n"));
+        testkit::sleep(5_000).await;
+        let got = hit(&get).await;
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("x-hit: 1,long\r\n"), "{got}");
+        assert!(got.ends_with("hello"), "{got}");
+    });
+}
