@@ -374,6 +374,8 @@ pub struct Worker {
     /// Scratch memory of evaluations, and of what they render.
     arena: Cell<Option<Box<Bump>>>,
     text: Cell<Vec<u8>>,
+    /// A second, and how HTTP writes it.
+    http_date: Cell<(i64, [u8; 29])>,
     /// Copies of requests that are under way (`http-request mirror`).
     pub(crate) copies: Cell<u32>,
     /// Counts what evaluations cost.
@@ -417,6 +419,7 @@ impl Worker {
             requests: Cell::new(0),
             arena: Cell::default(),
             text: Cell::default(),
+            http_date: Cell::new((i64::MIN, [0; 29])),
             copies: Cell::new(0),
             meter: Meter::default(),
             rule_costs,

@@ -36,28 +36,33 @@ pub struct RequestBody {
 }
 
 impl RequestBody {
+    /// One that has not started: it is large, and stays where it is from here on.
+    pub fn idle() -> Self {
+        Self { flow: Flow::idle(), has_body: false, comes_in_chunks: false, waits: false, opens_tunnel: false }
+    }
+
     /// Starts the body's flow with what followed the head. `prepare` is given the flow before, and told whether there is a
     /// body. A client without unread input holds no buffer from here on. Returns how many bytes of the body were here.
     ///
     /// # Errors
     /// What followed the head breaks the chunked coding: where the body ends cannot be known.
     pub fn start(
+        &mut self,
         body: UnreadBody,
         client: &mut Downstream,
         coding: Coding,
         prepare: impl FnOnce(&mut Flow, bool),
-    ) -> Result<(Self, usize), FlowError> {
+    ) -> Result<usize, FlowError> {
         let UnreadBody { framing, expects, uncoded } = body;
-        let has_body = framing.has_body();
-        let mut flow = Flow::idle();
-        prepare(&mut flow, has_body);
-        let input = if has_body { client.take_received() } else { Buffer::empty() };
-        let waits = expects && input.is_empty();
-        let comes_in_chunks = framing == Framing::Chunked;
+        self.has_body = framing.has_body();
+        prepare(&mut self.flow, self.has_body);
+        let input = if self.has_body { client.take_received() } else { Buffer::empty() };
+        self.waits = expects && input.is_empty();
+        self.comes_in_chunks = framing == Framing::Chunked;
         let source = if uncoded && framing == Framing::Chunked { Framing::UntilClose } else { framing };
-        let came = flow.start(input, source, coding == Coding::Kept && comes_in_chunks)?;
+        let came = self.flow.start(input, source, coding == Coding::Kept && self.comes_in_chunks)?;
         client.release();
-        Ok((Self { flow, has_body, comes_in_chunks, waits, opens_tunnel: false }, came))
+        Ok(came)
     }
 
     /// Moves what can be moved. See [`Flow::poll`]. What was read behind the body's end is the client's input again.

@@ -17,25 +17,25 @@ use crate::worker::SharedStreamState;
 /// # Errors
 /// As there.
 pub fn start(
-    body: UnreadBody,
+    up: &mut RequestBody,
+    (body, coding): (UnreadBody, Coding),
     client: &mut Client,
     state: &SharedStreamState,
-    coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
-) -> Result<RequestBody, FlowError> {
+) -> Result<(), FlowError> {
     let replaced = state.borrow().replaced_body;
     let body = match replaced {
         Some(length) => body.replaced(length),
         None => body,
     };
-    let (mut body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
+    let came = up.start(body, &mut client.conn, coding, prepare)?;
     // A filter may have changed how long it is.
-    body.go_on_as(state.borrow().request.framing);
+    up.go_on_as(state.borrow().request.framing);
     if came > 0 {
         let state = &mut *state.borrow_mut();
         state.bytes.bytes_in += (came as u64).saturating_sub(state.early_body);
     }
-    Ok(body)
+    Ok(())
 }
 
 /// What is left of a request on the client's connection when it is answered before its end.

@@ -50,9 +50,10 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
     let refused = heads::pass(session, &state, route.proxy).await;
     let plan = Plan::of(session, client, &state, route);
-    let Ok(mut up) = plan.start_body(session, client, &state, body) else {
+    let mut up = RequestBody::idle();
+    if plan.start_body(&mut up, session, client, &state, body).is_err() {
         return rt::boxed(reply_broken(session, client, state)).await;
-    };
+    }
     let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
     if refused.is_some() || state.borrow().exhausted.get() {
         return rt::boxed(reply_error(session, client, state, refused.unwrap_or(EXHAUSTED), up)).await;
@@ -100,8 +101,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             End::Answered | End::Validated => {
                 let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
-                let Some(left) = answered(session, client, route.proxy, (state, up), (link, &ended)) else { return };
-                return rt::boxed(serving::answer_validated(session, client, left)).await;
+                let left = answered(session, client, route.proxy, (state, &mut up), (link, &ended));
+                let Some(state) = left else { return };
+                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
             }
             End::Tunnel => {
                 let behind = ended.tunnelled.unwrap_or_default();
@@ -197,13 +199,14 @@ impl<'s> Plan<'s> {
     /// What is here of it breaks its coding.
     fn start_body(
         &self,
+        up: &mut RequestBody,
         session: &Session,
         client: &mut Client,
         state: &SharedStreamState,
         body: UnreadBody,
-    ) -> Result<RequestBody, FlowError> {
+    ) -> Result<(), FlowError> {
         let proxy = self.route.proxy;
-        let mut up = body::start(body, client, state, Coding::Kept, |up, has_body| {
+        body::start(up, (body, Coding::Kept), client, state, |up, has_body| {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
@@ -213,7 +216,7 @@ impl<'s> Plan<'s> {
         if tunnel::is_asked(&state.borrow().request) {
             up.open_tunnel();
         }
-        Ok(up)
+        Ok(())
     }
 
     /// What asks for a server and a link to it.
@@ -443,18 +446,18 @@ struct Leftover {
     close_server: bool,
 }
 
-/// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its request is
-/// returned, which something else answers.
+/// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its state is
+/// returned: something else answers the request.
 fn answered(
     session: &Session,
     client: &mut Client,
     proxy: &Proxy,
-    (state, mut up): (SharedStreamState, RequestBody),
+    (state, up): (SharedStreamState, &mut RequestBody),
     (leftover, ended): (Leftover, &Exchanged),
-) -> Option<(SharedStreamState, RequestBody)> {
+) -> Option<SharedStreamState> {
     if ended.end == End::Validated {
         give_back(session, proxy, &state, leftover);
-        return Some((state, up));
+        return Some(state);
     }
     // The request was read to its end, and the client's connection goes on.
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };

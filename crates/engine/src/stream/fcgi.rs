@@ -11,7 +11,6 @@ use conn::upstream::Upstream;
 use expression::pattern::{Places, Steps};
 use live::trace::{Level, Subject, events};
 use policy::program::{Backend, FcgiAction, FcgiApp};
-use wire::date::format_http_date;
 use wire::fcgi::{self, RequestWriter};
 use wire::http::{Framing, Head, target};
 
@@ -21,7 +20,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
-use crate::worker::SharedStreamState;
+use crate::worker::{SharedStreamState, Worker};
 
 /// What `SERVER_SOFTWARE` says.
 const SOFTWARE: &str = concat!("Weir ", env!("CARGO_PKG_VERSION"));
@@ -350,9 +349,9 @@ fn printable(message: &[u8]) -> String {
 }
 
 /// Dates an answer that says no date, as the one who receives it first (RFC 9110, section 6.6.1).
-pub fn date(response: &mut Head) {
+pub fn date(worker: &Worker, response: &mut Head) {
     if !response.contains(b"date") {
-        response.append(b"date", &format_http_date(rt::wall().seconds));
+        response.append(b"date", &worker.http_date());
     }
 }
 

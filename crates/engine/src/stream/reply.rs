@@ -18,7 +18,7 @@ use crate::stream::route::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
-use conn::exchange::Coding;
+use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
 
@@ -95,8 +95,9 @@ pub async fn reply_error_unread(
     if !failure.page {
         return reply_error(session, client, state, failure, Endless).await;
     }
-    match body::start(body, client, &state, Coding::Kept, |_, _| {}) {
-        Ok(body) => reply_error(session, client, state, failure, body).await,
+    let mut up = RequestBody::idle();
+    match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+        Ok(()) => reply_error(session, client, state, failure, up).await,
         Err(_) => reply_broken(session, client, state).await,
     }
 }
@@ -127,8 +128,9 @@ pub async fn reply_unread(
         }
         Err(body) => {
             rt::boxed(async move {
-                match body::start(body, client, &state, Coding::Kept, |_, _| {}) {
-                    Ok(body) => reply(session, client, state, answer, body).await,
+                let mut up = RequestBody::idle();
+                match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+                    Ok(()) => reply(session, client, state, answer, up).await,
                     Err(_) => reply_broken(session, client, state).await,
                 }
             })

@@ -143,11 +143,14 @@ async fn finish(
         filter::negotiate(session, &filters, &state);
     }
     let rule = trailers(proxy.http.drop_request_trailers, None);
-    let started = body::start(body, client, &state, Coding::Removed, |up, has_body| {
+    let mut up = RequestBody::idle();
+    let started = body::start(&mut up, (body, Coding::Removed), client, &state, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
-    let Ok(up) = started else { return reply_broken(session, client, state).await };
+    if started.is_err() {
+        return reply_broken(session, client, state).await;
+    }
     answer(session, client, state, (service, ruled, begun), up).await;
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
+use wire::date::format_http_date;
 
 use super::{SharedStreamState, Worker};
 use crate::stream::filter::Filters;
@@ -42,6 +43,18 @@ impl Worker {
         text.clear();
         text.shrink_to(ARENA_KEPT);
         self.text.set(text);
+    }
+
+    /// Now, as HTTP writes it: made once a second.
+    pub fn http_date(&self) -> [u8; 29] {
+        let now = rt::wall().seconds;
+        let (second, text) = self.http_date.get();
+        if second == now {
+            return text;
+        }
+        let text = format_http_date(now);
+        self.http_date.set((now, text));
+        text
     }
 
     /// Takes a clean state for a stream.

@@ -94,10 +94,7 @@ impl Decoder {
         loop {
             let rest = &data[used..];
             if self.known < HEADER {
-                let take = rest.len().min(HEADER - self.known);
-                self.header[self.known..self.known + take].copy_from_slice(&rest[..take]);
-                self.known += take;
-                used += take;
+                used += self.take_header(rest);
                 if self.known < HEADER {
                     return if self.known > 0 && self.header[0] != VERSION { Err(Malformed) } else { Ok((used, None)) };
                 }
@@ -144,6 +141,20 @@ impl Decoder {
             return Err(Malformed);
         }
         Ok(())
+    }
+
+    /// Takes what is here of a header; how many bytes that is.
+    fn take_header(&mut self, data: &[u8]) -> usize {
+        if self.known == 0
+            && let Some(header) = data.first_chunk()
+        {
+            (self.header, self.known) = (*header, HEADER);
+            return HEADER;
+        }
+        let take = data.len().min(HEADER - self.known);
+        self.header[self.known..self.known + take].copy_from_slice(&data[..take]);
+        self.known += take;
+        take
     }
 
     /// Another record follows where this one has no more.

@@ -248,7 +248,7 @@ impl Exchange<'_> {
         let method = state.request.known_method();
         let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
         if found == Found::Final && self.upstream.is_application() {
-            fcgi::date(&mut state.response);
+            fcgi::date(&self.session.worker, &mut state.response);
             tracing::application_answered(self.session, state);
         }
         let kills = self.note_link(state, 0);
