@@ -6,6 +6,7 @@ pub mod acme;
 pub mod client_hello;
 pub mod client_ip;
 pub mod date;
+mod digits;
 pub mod dns;
 pub mod fcgi;
 pub mod grpc_web;

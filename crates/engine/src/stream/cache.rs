@@ -202,23 +202,8 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     if may_answer {
         count(session, state, |counters| &counters.cache_lookups);
         if let Some(signature) = &signature {
-            found = match cache.plan().standard {
-                true => cache.look_up_for(&key, signature, rt::now(), &asked.wants),
-                false => cache.look_up(&key, signature, rt::now()),
-            };
+            found = find(cache, (&key, signature), &asked, authorized);
         }
-    }
-    if authorized {
-        found = match found {
-            Found::Hit(object) if freshness::is_for_all(&object.head) => Found::Hit(object),
-            _ => Found::Nothing,
-        };
-    }
-    if asked.only_if_cached {
-        found = match found {
-            Found::Stale(object) => Found::Hit(object),
-            other => other,
-        };
     }
     if let Found::Hit(object) = found {
         session.worker.keep_text(key);
@@ -258,6 +243,21 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     };
     state.cache = Some(Box::new(cache_use));
     help
+}
+
+/// What a cache has for a request that says what it asks for; `authorized`: with credentials.
+fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, authorized: bool) -> Found {
+    let found = match cache.plan().standard {
+        true => cache.look_up_for(key, signature, rt::now(), &asked.wants),
+        false => cache.look_up(key, signature, rt::now()),
+    };
+    match found {
+        Found::Hit(object) if authorized && !freshness::is_for_all(&object.head) => Found::Nothing,
+        Found::Hit(object) => Found::Hit(object),
+        _ if authorized => Found::Nothing,
+        Found::Stale(object) if asked.only_if_cached => Found::Hit(object),
+        found => found,
+    }
 }
 
 /// Where the response to a request lies in the file of a cache.

@@ -93,11 +93,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 filter::restart(&state);
                 turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
             }
-            End::Silent | End::Overdue | End::Overtaken => {
-                metrics::bytes(session, &mut state.borrow_mut());
-                session.end(state);
-                return leave(client, Outcome::default(), true);
-            }
+            End::Silent | End::Overdue | End::Overtaken => return end_silently(session, client, state),
             End::Answered | End::Validated => {
                 let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
                 let link = Leftover { slot, link, reusable, close_server: plan.close_server };
@@ -120,6 +116,13 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             }
         }
     }
+}
+
+/// Ends a request of which its client is told nothing.
+fn end_silently(session: &Session, client: &mut Client, state: SharedStreamState) {
+    metrics::bytes(session, &mut state.borrow_mut());
+    session.end(state);
+    leave(client, Outcome::default(), true);
 }
 
 /// What holds for all attempts of a request.

@@ -4,7 +4,8 @@
 //! [`Edits`] says.
 
 use super::Spelling;
-use super::settle::{decimal, elements, write_decimal};
+use super::settle::{decimal, elements};
+use crate::digits::write_decimal;
 use crate::http::fields::Field;
 use crate::http::head::Span;
 use crate::http::{self, Fields, Framing, Head, Name, Version};

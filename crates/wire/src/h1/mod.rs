@@ -35,7 +35,7 @@ pub use request::{is_unsafe_request, parse_request};
 pub use response::{RequestContext, is_unsafe_response, parse_response};
 pub use spelling::Spelling;
 
-pub(crate) use settle::{content_length, write_decimal};
+pub(crate) use settle::content_length;
 pub(crate) use target::{is_authority, is_normal_authority, settle as settle_target};
 
 /// Whether it is a token (RFC 9110, section 5.6.2).

@@ -3,6 +3,7 @@
 
 use super::charset::trim;
 use super::error::Violation;
+use crate::digits::write_decimal;
 use crate::http::fields::Field;
 use crate::http::{ConnectionOptions, Fields, Name};
 
@@ -289,19 +290,4 @@ pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     let (short, long) = text.split_at(text.len().min(19));
     let number = short.iter().fold(0_u64, |number, byte| number * 10 + u64::from(byte - b'0'));
     long.iter().try_fold(number, |number, byte| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
-}
-
-/// Writes a number in decimal.
-#[inline]
-pub(crate) fn write_decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
-    let mut at = room.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        room[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return &room[at..];
-        }
-    }
 }

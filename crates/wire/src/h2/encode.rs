@@ -3,7 +3,8 @@
 use super::fields::is_of_connection;
 use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
 use super::hpack::Writer;
-use crate::h1::{self, Edits, Output, Overflow, write_decimal};
+use crate::digits::write_decimal;
+use crate::h1::{self, Edits, Output, Overflow};
 use crate::http::{Fields, Framing, Head, Method, Name};
 
 /// What a block takes on top of the text of its head: the status, a length, and what integers need.

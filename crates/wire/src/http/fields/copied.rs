@@ -1,7 +1,7 @@
 //! Heads that are kept and go out again and again: a copy is two blocks of memory, whatever the fields are.
 
 use super::Fields;
-use crate::h1::write_decimal;
+use crate::digits::write_decimal;
 use crate::http::head::Span;
 use crate::http::{Head, Name, Version};
 
