@@ -360,7 +360,10 @@ impl ByteSink for Connection {
             }
             let content = &body.data()[..self.left.min(body.len())];
             let slices = [&self.pending[..], head.data(), &self.header[self.header_at..], content].map(IoSlice::new);
-            let written = self.transport.poll_write_slices(cx, &slices, more);
+            // Mostly nothing stands around the head of a request: it goes out alone.
+            let is_alone = self.pending.is_empty() && self.header_at == fcgi::HEADER && content.is_empty();
+            let slices = if is_alone { &slices[1..2] } else { &slices[..] };
+            let written = self.transport.poll_write_slices(cx, slices, more);
             self.writing = written.is_pending();
             let mut rest = std::task::ready!(written)?;
             let mut take = |length: usize| {
