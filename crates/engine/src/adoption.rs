@@ -16,7 +16,7 @@ use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
 use crate::stream::spoe::AgentCounters;
 use crate::vacating::{self, Removed};
-use crate::worker::{Process, Worker};
+use crate::worker::{Process, Worker, tracing};
 
 /// How often is looked whether a configuration has no session any more.
 const FORGETTING: Duration = Duration::from_secs(1);
@@ -135,6 +135,7 @@ impl Process {
         next.logs = self.log_targets.prepare(&next.program).map_err(Refusal::Differs)?;
         self.enter((&newest.program, &mut next), &moves, &older)?;
         self.log_targets.follow(Arc::clone(&next.logs));
+        tracing::begin_anew((&newest.program, &next.program), &self.live, &self.log_targets);
         for proxy in moves.added_proxies.iter().filter_map(|index| next.program.proxies.get(*index)) {
             self.log_targets.begin(&next, &self.live, proxy);
         }

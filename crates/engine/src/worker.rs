@@ -50,7 +50,7 @@ use crate::worker::arrivals::Arrivals;
 use crate::worker::attachments::Attachments;
 
 mod recycled;
-mod tracing;
+pub(crate) mod tracing;
 
 /// What all workers share, whatever configuration they serve.
 pub struct Process {

@@ -70,6 +70,8 @@ pub struct Start {
     limits: SystemLimits,
     /// What was given up.
     rights: Rights,
+    /// The environment as the text left it: what is asked while the process serves was asked there.
+    environment: Environment,
     /// `reload in-place` is supposed, whatever is written: for those who compare alone.
     pub supposes_in_place: bool,
 }
@@ -220,7 +222,15 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     }
     let services = resolver.services;
     let (settled, rights_of_start) = (threads_of(&spec), rights.clone());
-    let start = Start { threads: written_threads, settled, limits, rights: rights_of_start, supposes_in_place: false };
+    let known = environment.clone();
+    let start = Start {
+        threads: written_threads,
+        settled,
+        limits,
+        rights: rights_of_start,
+        environment: known,
+        supposes_in_place: false,
+    };
     Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts, start })
 }
 
@@ -241,6 +251,9 @@ pub fn renew(
     let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {
         return Err(NotRenewed::Classic(what));
+    }
+    if !start.has_environment(&environment) {
+        return Err(NotRenewed::Classic("the environment is different ('setenv', 'presetenv' ...)".to_owned()));
     }
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
@@ -319,6 +332,15 @@ impl Start {
             (!own.lua.scripts.is_empty(), SCRIPTS),
         ];
         rows.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why.to_owned())
+    }
+
+    /// Whether an environment is that of the process. What the files are called is no part of that.
+    fn has_environment(&self, next: &Environment) -> bool {
+        let told = |environment: &Environment| {
+            let variables = environment.iter().filter(|(name, _)| *name != "HAPROXY_CFGFILES");
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>()
+        };
+        told(&self.environment) == told(next)
     }
 
     /// What keeps a configuration from following the one of this process, apart from what its program shows.

@@ -65,6 +65,8 @@ impl Submission {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Action {
     Admin(Admin),
+    /// Ready again, if it is in this state.
+    Leave(Admin),
     Force(Checker, Operation),
     Check(Checker, bool),
     Shut,
@@ -73,9 +75,10 @@ enum Action {
 /// The names of the actions in forms.
 const ACTIONS: &[(&[u8], Action)] = &[
     (b"ready", Action::Admin(Admin::Ready)),
-    (b"enable", Action::Admin(Admin::Ready)),
+    (b"enable", Action::Leave(Admin::Maintenance)),
     (b"drain", Action::Admin(Admin::Drain)),
     (b"stop", Action::Admin(Admin::Drain)),
+    (b"start", Action::Leave(Admin::Drain)),
     (b"maint", Action::Admin(Admin::Maintenance)),
     (b"disable", Action::Admin(Admin::Maintenance)),
     (b"dhlth", Action::Check(Checker::Health, false)),
@@ -191,6 +194,14 @@ fn apply(worker: &Worker, (proxy, server): (&Proxy, &Server), action: Action) ->
         Action::Admin(admin) => {
             set_admin(worker, proxy, server, admin);
             true
+        }
+        Action::Leave(state) => {
+            let status = worker.process.live.proxies[proxy.index].status(server.index);
+            let is_there = status.is_some_and(|status| status.admin == state);
+            if is_there {
+                set_admin(worker, proxy, server, Admin::Ready);
+            }
+            is_there
         }
         Action::Force(checker, operation) => {
             let has = checker == Checker::Health || server.agent.is_some();

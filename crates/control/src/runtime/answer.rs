@@ -31,16 +31,26 @@ pub struct Answer {
     pub(super) patience: Duration,
     /// From this size on a piece is sent before the next one is made.
     piece: usize,
+    /// The peer has typed more than the line of the command. Whoever watches for that takes it.
+    pub(super) has_typed: bool,
 }
 
 impl Answer {
     pub(super) fn new(stream: Transport, patience: Duration, piece: usize) -> Self {
-        Self { stream: Some(stream), waiting: Vec::new(), sent: 0, total: 0, patience, piece }
+        Self { stream: Some(stream), waiting: Vec::new(), sent: 0, total: 0, patience, piece, has_typed: false }
     }
 
     /// An answer that is kept until it is whole, for callers inside the process.
     pub(super) fn kept() -> Self {
-        Self { stream: None, waiting: Vec::new(), sent: 0, total: 0, patience: Duration::ZERO, piece: usize::MAX }
+        Self {
+            stream: None,
+            waiting: Vec::new(),
+            sent: 0,
+            total: 0,
+            patience: Duration::ZERO,
+            piece: usize::MAX,
+            has_typed: false,
+        }
     }
 
     /// All of an answer that was kept.
@@ -129,6 +139,12 @@ impl Answer {
         }
     }
 
+    /// Reads what the peer types into `buffer`: true when there is something, false when nothing more will come.
+    pub fn poll_typed(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<bool> {
+        let Some(stream) = self.stream.as_mut() else { return Poll::Ready(false) };
+        stream.poll_read(cx, buffer).map(|read| read.is_ok_and(|count| count > 0))
+    }
+
     /// The connection, for what reads and waits by itself.
     pub(super) fn stream(&mut self) -> Option<&mut Transport> {
         self.stream.as_mut()
@@ -158,6 +174,9 @@ impl Answer {
     /// [`Gone`].
     pub async fn watch(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<()>) -> Result<bool, Gone> {
         self.flush().await?;
+        if std::mem::take(&mut self.has_typed) {
+            return Ok(false);
+        }
         let stream = self.stream.as_mut().ok_or(Gone)?;
         let is_ready = std::future::poll_fn(|cx| match ready(cx) {
             Poll::Ready(()) => Poll::Ready(true),

@@ -111,6 +111,15 @@ pub struct Typed<'a> {
     pub payload: Option<(&'a [u8], &'a [u8])>,
 }
 
+/// What stands behind a line.
+#[derive(Debug, Default)]
+pub struct Rest {
+    /// What was typed and not used yet.
+    pub typed: Vec<u8>,
+    /// Nothing more will be typed.
+    pub ended: bool,
+}
+
 /// The state of what a command waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
@@ -140,8 +149,14 @@ pub trait Served: Sized + 'static {
     /// What `show version` answers.
     fn version(&self) -> &str;
 
-    /// Seconds since the start of what is served.
-    fn uptime(&self) -> u64;
+    /// Seconds since the start of what answers the conversation's commands.
+    fn uptime(&self, _: &Conversation) -> u64;
+
+    /// Whether lines follow one another without `prompt`, and always. What changes the conversation alone then answers nothing
+    /// (management manual, section 9.4.1).
+    fn is_interactive(&self) -> bool {
+        false
+    }
 
     /// A connection begins: it counts until `ended`.
     fn begun(&self) {}
@@ -192,8 +207,15 @@ pub trait Served: Sized + 'static {
         None
     }
 
-    /// Has another process answer a command, which is given as it was typed. `None`: it is for this one.
-    fn route<'a>(&'a self, _: Typed<'a>, _: &'a mut Conversation, _: &'a mut Answer) -> Option<Pending<'a>> {
+    /// Has another process answer a command, which is given as it was typed, and perhaps all that is typed behind it. `None`: it is
+    /// for this one.
+    fn route<'a>(
+        &'a self,
+        _: Typed<'a>,
+        _: &'a mut Conversation,
+        _: &'a mut Answer,
+        _: &'a mut Rest,
+    ) -> Option<Pending<'a>> {
         None
     }
 }

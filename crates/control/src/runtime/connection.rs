@@ -6,7 +6,7 @@ use std::rc::Rc;
 use conn::handshake::Accepted;
 
 use super::call::{Call, Conversation, Prompt};
-use super::command::{Command, CommandSet, Mode, Run, Served};
+use super::command::{Command, CommandSet, Mode, Rest, Run, Served};
 use super::{Answer, Gone, command, help, line, scripted};
 
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
@@ -20,9 +20,9 @@ pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversati
     let Accepted { transport, input, .. } = accepted;
     let answer = Answer::new(transport, conversation.timeout, rt::buffer_size());
     let open = Open::begin(Rc::clone(&set.state));
-    let typed = input.data().to_vec();
+    let rest = Rest { typed: input.data().to_vec(), ended: false };
     drop(input);
-    let mut connection = Connection { set, conversation, answer, typed, ended: false };
+    let mut connection = Connection { set, conversation, answer, rest };
     // An error means that there is no listener any more.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;
@@ -50,11 +50,11 @@ struct Connection<S: Served> {
     set: CommandSet<S>,
     conversation: Conversation,
     answer: Answer,
-    /// What was typed and not used yet.
-    typed: Vec<u8>,
-    /// Nothing more will be typed.
-    ended: bool,
+    rest: Rest,
 }
+
+/// Commands that change the conversation alone.
+const SETTINGS: [&str; 6] = ["prompt", "expert-mode", "experimental-mode", "mcli-debug-mode", "operator", "user"];
 
 /// How a search in what is typed went.
 enum Typed<T> {
@@ -106,7 +106,7 @@ impl<S: Served> Connection<S> {
 
     /// Reads the payload that a line announced.
     async fn payload(&mut self, marker: &[u8]) -> Result<Typed<Vec<u8>>, Gone> {
-        if line::payload_end(&self.typed, marker).is_none() {
+        if line::payload_end(&self.rest.typed, marker).is_none() {
             self.prompt("+ ");
         }
         // What fits into a buffer is never too much.
@@ -122,26 +122,26 @@ impl<S: Served> Connection<S> {
     /// Reads on until `find` finds in what was typed, which must not be longer than `most` by then.
     async fn until<T>(&mut self, most: usize, find: impl Fn(&[u8]) -> Option<T>) -> Result<Typed<T>, Gone> {
         loop {
-            if let Some(found) = find(&self.typed) {
+            if let Some(found) = find(&self.rest.typed) {
                 return Ok(Typed::Found(found));
             }
-            if self.typed.len() >= most {
+            if self.rest.typed.len() >= most {
                 return Ok(Typed::TooLong);
             }
-            if self.ended {
+            if self.rest.ended {
                 return Ok(Typed::Ended);
             }
             self.flush().await?;
             let mut buffer = rt::buffer();
-            self.ended = self.answer.read(&mut buffer).await? == 0;
-            self.typed.extend_from_slice(buffer.data());
+            self.rest.ended = self.answer.read(&mut buffer).await? == 0;
+            self.rest.typed.extend_from_slice(buffer.data());
         }
     }
 
     /// Takes `length` bytes from the front of what was typed, and forgets `all`.
     fn take(&mut self, length: usize, all: usize) -> Vec<u8> {
-        let taken = self.typed[..length].to_vec();
-        self.typed.drain(..all.min(self.typed.len()));
+        let taken = self.rest.typed[..length].to_vec();
+        self.rest.typed.drain(..all.min(self.rest.typed.len()));
         taken
     }
 
@@ -149,12 +149,14 @@ impl<S: Served> Connection<S> {
         if self.conversation.prompt != Prompt::Shown {
             return;
         }
+        let place = self.set.state.place(&self.conversation);
         if self.conversation.timed {
-            let up = self.set.state.uptime();
+            let up = self.set.state.uptime(&self.conversation);
             let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
-            self.answer.push(format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]"));
+            let gap = if place.is_empty() { "" } else { " " };
+            self.answer.push(format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]{gap}"));
         }
-        self.answer.push(self.set.state.place(&self.conversation));
+        self.answer.push(place);
         self.answer.push(mark);
     }
 
@@ -166,7 +168,8 @@ impl<S: Served> Connection<S> {
         for (at, command) in commands.into_iter().enumerate() {
             let payload = payload.filter(|_| at == last);
             let typed = command::Typed { command, payload };
-            let routed = match self.set.state.route(typed, &mut self.conversation, &mut self.answer) {
+            let said = self.answer.waiting().len();
+            let routed = match self.set.state.route(typed, &mut self.conversation, &mut self.answer, &mut self.rest) {
                 Some(answered) => answered.await.map(|()| true)?,
                 None => false,
             };
@@ -187,12 +190,21 @@ impl<S: Served> Connection<S> {
             if words.is_err() {
                 call.refuse(TOO_MANY_WORDS);
             } else {
+                call.answer.has_typed = !self.rest.typed.is_empty();
+                let has_more = call.answer.has_typed;
                 dispatch(&self.set, &mut call).await?;
+                if has_more && !self.answer.has_typed {
+                    self.rest.typed.clear();
+                }
             }
             if self.conversation.leaving {
                 return Ok(());
             }
-            self.answer.push("\n");
+            let first = words.ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
+            let is_setting = self.set.state.is_interactive() && SETTINGS.contains(&&*first);
+            if !is_setting || self.answer.waiting().len() > said {
+                self.answer.push("\n");
+            }
             self.answer.relieve().await?;
         }
         Ok(())

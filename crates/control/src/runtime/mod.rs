@@ -17,7 +17,7 @@ mod scripted;
 
 pub use answer::{Answer, Gone};
 pub use call::{Call, Conversation, Prompt};
-pub use command::{Command, CommandSet, Mode, Pending, Run, Served, Typed};
+pub use command::{Command, CommandSet, Mode, Pending, Rest, Run, Served, Typed};
 pub use connection::serve;
 pub use listener::{Crowd, accept};
 pub use process::Opened;

@@ -447,11 +447,12 @@ impl<'a> Object<'a> {
             Kind::Backend => {
                 let up = self.servers().next().is_none() || self.weight(|one| one.weight) > 0;
                 let word = if up { "UP" } else { "DOWN" };
-                if !self.state().is_published() {
-                    return format!("{word} (UNPUB)");
-                }
+                let word = match self.state().is_published() {
+                    true => word.to_owned(),
+                    false => format!("{word} (UNPUB)"),
+                };
                 if !self.counts_servers {
-                    return word.to_owned();
+                    return word;
                 }
                 let statuses = self.servers().filter_map(|server| self.state().status(server.index));
                 let running = statuses.filter(|one| one.admin != Admin::Maintenance && one.up && one.resolved).count();

@@ -7,7 +7,7 @@ use super::{Live, Targets, Worker};
 use policy::program::Program;
 
 /// Begins the traces of the configuration, which has been checked.
-pub(super) fn begin(program: &Program, live: &Live, targets: &Targets) {
+pub(crate) fn begin(program: &Program, live: &Live, targets: &Targets) {
     if program.traces.is_empty() {
         return;
     }
@@ -16,6 +16,14 @@ pub(super) fn begin(program: &Program, live: &Live, targets: &Targets) {
     for line in &program.traces {
         let words: Vec<&str> = line.iter().map(|word| &**word).collect();
         live.traces.command(&words, &find, &sinks);
+    }
+}
+
+/// Begins those of a configuration that follows another one, if they are others: all that was set before is forgotten.
+pub(crate) fn begin_anew((former, next): (&Program, &Program), live: &Live, targets: &Targets) {
+    if former.traces != next.traces {
+        live.traces.reset();
+        begin(next, live, targets);
     }
 }
 

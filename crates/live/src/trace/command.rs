@@ -49,6 +49,19 @@ pub(super) const CRITERIA: [(Criterion, &str, &str); 9] = [
     (Criterion::Stream, "stream", "lock on the stream that started the trace"),
 ];
 
+/// What HAProxy's sources call criteria of their own, and what these are here.
+const OWN_CRITERIA: [(&[&str], &str, Criterion); 9] = [
+    (&["h1"], "h1s", Criterion::Stream),
+    (&["h2"], "h2s", Criterion::Stream),
+    (&["fcgi"], "fstrm", Criterion::Stream),
+    (&["spop"], "spop_strm", Criterion::Stream),
+    (&["haterm"], "haterm", Criterion::Stream),
+    (&["check"], "check", Criterion::Server),
+    (&["applet", "peers"], "applet", Criterion::Session),
+    (&["peers"], "peer", Criterion::Session),
+    (&["peers"], "peers", Criterion::Session),
+];
+
 /// Criteria in the order in which they are listed.
 const LISTED: [usize; 9] = [1, 2, 3, 4, 0, 5, 6, 7, 8];
 
@@ -145,7 +158,7 @@ impl Traces {
             }
             return Reply::Text(text);
         }
-        let Some(number) = source(name) else { return Reply::Refused(format!("No such trace source '{name}'")) };
+        let Some(number) = source(name) else { return Reply::Refused("No such trace source".to_owned()) };
         let (settings, row) = (&self.sources[number], &TABLE[number]);
         let mut text = format!(
             "Trace status for {name}:\n  - sink: {} [0 dropped]\n  - event name   :     report    start    stop    pause\n",
@@ -287,7 +300,12 @@ fn lock(row: &SourceRow, settings: &Settings, argument: &str) -> Reply {
         }
         return Reply::Text(text);
     }
-    match CRITERIA.iter().position(|(_, name, _)| *name == argument) {
+    let own = OWN_CRITERIA.iter().find(|(_, name, _)| *name == argument).filter(|(of, ..)| of.contains(&row.name));
+    let at = match own {
+        Some((.., meant)) => CRITERIA.iter().position(|(one, ..)| one == meant),
+        None => CRITERIA.iter().position(|(_, name, _)| *name == argument),
+    };
+    match at {
         Some(at) => {
             settings.lock.store(at as u8, Relaxed);
             settings.locked.store(0, Relaxed);

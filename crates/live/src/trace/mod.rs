@@ -154,6 +154,22 @@ impl Settings {
         }
     }
 
+    /// As a source begins.
+    fn reset(&self) {
+        let first = Self::default();
+        let bytes = [
+            (&self.state, &first.state),
+            (&self.level, &first.level),
+            (&self.verbosity, &first.verbosity),
+            (&self.lock, &first.lock),
+            (&self.follow, &first.follow),
+        ];
+        bytes.into_iter().for_each(|(own, first)| own.store(first.load(Relaxed), Relaxed));
+        self.sink.store(first.sink.load(Relaxed), Relaxed);
+        self.sets.iter().zip(&first.sets).for_each(|(own, first)| own.store(first.load(Relaxed), Relaxed));
+        self.locked.store(0, Relaxed);
+    }
+
     fn has(&self, action: Action, bit: u64) -> bool {
         self.sets[action as usize].load(Relaxed) & bit != 0
     }
@@ -224,6 +240,12 @@ impl Traces {
         leader.state() == State::Running && locked != 0 && subject.value(criterion) == locked
     }
 
+    /// Stops everything and forgets what was set.
+    pub fn reset(&self) {
+        self.sources.iter().for_each(Settings::reset);
+        self.refresh();
+    }
+
     /// Which sources may report something.
     fn refresh(&self) {
         let is_active = |one: &Settings| one.state() != State::Stopped || one.follow.load(Relaxed) != FOLLOWS_NONE;
@@ -260,6 +282,23 @@ mod tests {
         assert!(matches!(traces.command(&["0"], &|_| None, &[]), Reply::Text(_)));
         assert!(!traces.is_active(Source::H1) && !note(&events::H1_RX_HEADERS, Level::User));
         run(&traces, "h1 start now sink none");
+    }
+
+    #[test]
+    fn a_source_has_criteria_of_its_own_and_all_of_it_is_forgotten() {
+        let traces = Traces::default();
+        run(&traces, "h1 sink buf0 lock h1s start now");
+        let note = |stream| {
+            let subject = Subject { stream, session: 9, ..Subject::default() };
+            traces.note(&events::H1_RX_HEADERS, Level::User, &subject).is_some()
+        };
+        assert!(note(1) && !note(2) && note(1), "it keeps to a stream");
+        let refused = Reply::Refused("Unsupported lock-on criterion 'h1s'".to_owned());
+        assert_eq!(traces.command(&["session", "lock", "h1s"], &|_| None, &[]), refused);
+        traces.reset();
+        assert!(!traces.is_active(Source::H1) && !note(1));
+        run(&traces, "h1 sink buf0 start now");
+        assert!(note(1) && note(2), "it keeps to nothing any more");
     }
 
     #[test]

@@ -127,15 +127,15 @@ fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String>
 fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<usize>>, String> {
     let names: BTreeSet<&str> = program.proxies.iter().map(|proxy| &*proxy.name).collect();
     let places = 0..former.proxies.places();
+    // A frontend and a backend may share a name: which is meant is told by their sides alone.
+    let sides = |proxy: &Proxy| (proxy.name.clone(), proxy.frontend.is_some(), proxy.backend.is_some());
     let is_same = |place: usize| {
         let before = former.proxies.get(place).filter(|_| former.proxies.is_present(place));
-        before.map(|before| &before.name) == program.proxies.get(place).map(|after| &after.name)
+        before.map(|before| sides(before)) == program.proxies.get(place).map(|after| sides(after))
     };
     if places.end == program.proxies.places() && places.clone().all(is_same) {
         return Ok(None);
     }
-    // A frontend and a backend may share a name: which is meant is told by their sides alone.
-    let sides = |proxy: &Proxy| (proxy.name.clone(), proxy.frontend.is_some(), proxy.backend.is_some());
     if names.len() != program.proxies.len() {
         return Err("the number or order of proxies, some of which share a name".to_owned());
     }

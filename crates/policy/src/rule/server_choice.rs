@@ -24,7 +24,7 @@ pub struct ServerChoice {
 }
 
 /// One `use-server`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ServerRule {
     /// When it is taken.
     pub condition: Condition,
@@ -32,6 +32,13 @@ pub struct ServerRule {
     pub target: ServerTarget,
     /// Where it is written.
     pub place: RulePlace,
+}
+
+/// Where it is written makes no difference.
+impl PartialEq for ServerRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition == other.condition && self.target == other.target
+    }
 }
 
 /// The server that a rule names.

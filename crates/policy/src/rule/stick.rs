@@ -9,7 +9,7 @@ use live::table::{EntryMut, Table, TableKey, Tables};
 use std::net::SocketAddr;
 
 /// One `stick` rule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StickRule {
     /// It looks for a server (`stick on`, `stick match`).
     pub matches: bool,
@@ -25,6 +25,18 @@ pub struct StickRule {
     pub condition: Option<Condition>,
     /// Where it is written.
     pub place: RulePlace,
+}
+
+/// Where it is written makes no difference.
+impl PartialEq for StickRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches == other.matches
+            && self.stores == other.stores
+            && self.on_response == other.on_response
+            && self.table == other.table
+            && self.key == other.key
+            && self.condition == other.condition
+    }
 }
 
 /// What is to be remembered once the server is known.

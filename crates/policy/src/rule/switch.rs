@@ -23,7 +23,7 @@ pub enum Target {
 }
 
 /// One `use_backend`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Switch {
     /// When it is taken; always without one.
     pub condition: Option<Condition>,
@@ -31,6 +31,13 @@ pub struct Switch {
     pub target: Target,
     /// Where it is written.
     pub place: RulePlace,
+}
+
+/// Where it is written makes no difference.
+impl PartialEq for Switch {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition == other.condition && self.target == other.target
+    }
 }
 
 /// Whether a frontend's requests may go to a backend: to those of its mode, and from TCP mode to HTTP, for which the

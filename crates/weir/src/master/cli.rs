@@ -1,22 +1,22 @@
 //! The master's command line (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that has a worker
 //! answer. Must never interpret what is for a worker.
 
+use super::forward;
 use super::life::{Farewell, Office, Wish};
 use crate::version;
 use config::spec::RuntimeLevel;
 use control::runtime::{
-    Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
+    Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Prompt, Rest, Run, Served, Typed,
+    accept,
 };
 use engine::handshake::entrance;
 use policy::program::Bind;
-use rt::net::{OwnedSocket, Stream};
-use std::io::IoSlice;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Connections at once.
 const MOST: u32 = 256;
-/// How long a connection may be silent, and how long a worker may take to answer.
+/// How long a connection may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What `-S` opened.
@@ -39,7 +39,8 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     for opened in sockets.opened {
         let Some((level, bind)) = sockets.rights.get(opened.index).cloned() else { continue };
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
-        let first = Conversation::begin(level, PATIENCE);
+        let mut first = Conversation::begin(level, PATIENCE);
+        first.prompt = Prompt::Silent;
         let entrance = (opened.socket, entrance(&bind));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
     }
@@ -97,6 +98,10 @@ fn show_env(call: &mut Call<'_, Counter>) {
 }
 
 fn show_proc(call: &mut Call<'_, Counter>) {
+    if !["", "debug"].contains(&call.word(2)) {
+        call.refuse("'show proc' only supports 'debug' as argument");
+        return;
+    }
     call.answer.push(call.state.0.show());
 }
 
@@ -129,8 +134,13 @@ impl Served for Counter {
         version::runtime()
     }
 
-    fn uptime(&self) -> u64 {
-        rt::now().saturating_since(self.0.started()).as_secs()
+    fn uptime(&self, conversation: &Conversation) -> u64 {
+        let started = conversation.target.and_then(|pid| self.0.worker_started(pid));
+        rt::now().saturating_since(started.unwrap_or_else(|| self.0.started())).as_secs()
+    }
+
+    fn is_interactive(&self) -> bool {
+        true
     }
 
     fn place(&self, conversation: &Conversation) -> String {
@@ -163,38 +173,43 @@ impl Served for Counter {
         typed: Typed<'a>,
         conversation: &'a mut Conversation,
         answer: &'a mut Answer,
+        rest: &'a mut Rest,
     ) -> Option<Pending<'a>> {
+        let done = || -> Option<Pending<'a>> { Some(Box::pin(std::future::ready(Ok(())))) };
         let command = typed.command.trim_ascii();
-        let (target, command) = match command.strip_prefix(b"@") {
-            None => (conversation.target, command),
-            Some(rest) => {
-                let rest = rest.strip_prefix(b"@").unwrap_or(rest);
-                let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-                let (prefix, command) = (&rest[..end], rest[end..].trim_ascii());
-                let Some(target) = self.target(prefix) else {
-                    answer
-                        .push(format!("Can't find the target PID matching the prefix '@{}'\n", prefix.escape_ascii()));
-                    return Some(Box::pin(std::future::ready(Ok(()))));
-                };
-                if command.is_empty() {
-                    conversation.target = target;
-                    return Some(Box::pin(std::future::ready(Ok(()))));
-                }
-                (target, command)
-            }
+        let Some(addressed) = command.strip_prefix(b"@") else {
+            let pid = conversation.target.filter(|_| !is_for_the_connection(command))?;
+            return Some(Box::pin(forward::command(&self.0, pid, Typed { command, ..typed }, conversation, answer)));
         };
-        let pid = target?;
-        if is_for_the_connection(command) {
-            return None;
+        let is_session = addressed.starts_with(b"@");
+        let addressed = addressed.strip_prefix(b"@").unwrap_or(addressed);
+        let end = addressed.iter().position(u8::is_ascii_whitespace).unwrap_or(addressed.len());
+        let (prefix, rest_of_line) = (&addressed[..end], addressed[end..].trim_ascii());
+        let Some(target) = self.target(prefix) else {
+            let ats = if is_session { "@@" } else { "@" };
+            answer.push(format!("Can't find the target PID matching the prefix '{ats}{}'\n", prefix.escape_ascii()));
+            return done();
+        };
+        let typed = Typed { command: rest_of_line, ..typed };
+        match target {
+            Some(pid) if is_session => {
+                Some(Box::pin(forward::session(&self.0, pid, typed, conversation, (answer, rest))))
+            }
+            _ if rest_of_line.is_empty() => {
+                conversation.target = target;
+                done()
+            }
+            Some(pid) => Some(Box::pin(forward::command(&self.0, pid, typed, conversation, answer))),
+            None => None,
         }
-        Some(Box::pin(forward(self, pid, Typed { command, ..typed }, conversation, answer)))
     }
 }
 
 /// Commands about the connection itself, which the master answers.
 fn is_for_the_connection(command: &[u8]) -> bool {
     let first = command.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-    [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcli-debug-mode"].contains(&first)
+    [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcli-debug-mode", b"operator", b"user"]
+        .contains(&first)
 }
 
 impl Counter {
@@ -207,85 +222,4 @@ impl Counter {
             relative => number(relative).and_then(|number| self.0.worker(number)).map(Some),
         }
     }
-}
-
-/// Has a worker answer one command. What the connection may do and has switched on goes before it.
-async fn forward(
-    counter: &Counter,
-    pid: u32,
-    typed: Typed<'_>,
-    conversation: &mut Conversation,
-    answer: &mut Answer,
-) -> Result<(), Gone> {
-    let connected = counter.0.connect(pid).and_then(OwnedSocket::try_from);
-    let Ok(socket) = connected else {
-        answer.push(format!("Can't reach the process {pid}\n"));
-        return Ok(());
-    };
-    let mut settings = Vec::new();
-    settings.extend(conversation.expert.then_some("expert-mode on;"));
-    settings.extend(conversation.experimental.then_some("experimental-mode on;"));
-    match conversation.level {
-        RuntimeLevel::Admin => {}
-        RuntimeLevel::Operator => settings.push("operator;"),
-        RuntimeLevel::User => settings.push("user;"),
-    }
-    let mut line = settings.concat().into_bytes();
-    line.extend_from_slice(typed.command);
-    if let Some((payload, marker)) = typed.payload {
-        line.extend_from_slice(b" <<");
-        line.extend_from_slice(marker);
-        line.push(b'\n');
-        line.extend_from_slice(payload);
-        line.extend_from_slice(marker);
-    }
-    line.push(b'\n');
-    let relayed = rt_timeout(relay(Stream::adopt(socket), &line, settings.len(), answer)).await;
-    match relayed {
-        Some(result) => result,
-        None => Err(Gone),
-    }
-}
-
-/// Sends a line and passes the answer on, but for the empty lines that answer the settings in front of it.
-async fn relay(mut worker: Stream, line: &[u8], settings: usize, answer: &mut Answer) -> Result<(), Gone> {
-    let mut sent = 0;
-    while sent < line.len() {
-        let slices = [IoSlice::new(&line[sent..])];
-        match std::future::poll_fn(|cx| worker.poll_write_slices(cx, &slices, false)).await {
-            Ok(count) if count > 0 => sent += count,
-            _ => return Ok(()),
-        }
-    }
-    let _ = worker.shutdown_write();
-    let mut left = settings;
-    let mut buffer = rt::buffer();
-    loop {
-        buffer.clear();
-        match std::future::poll_fn(|cx| worker.poll_read(cx, &mut buffer)).await {
-            Ok(count) if count > 0 => {
-                let mut bytes = buffer.data();
-                while let (1.., Some(rest)) = (left, bytes.strip_prefix(b"\n")) {
-                    (left, bytes) = (left - 1, rest);
-                }
-                if !bytes.is_empty() {
-                    left = 0;
-                }
-                answer.push(bytes);
-                answer.relieve().await?;
-            }
-            _ => return Ok(()),
-        }
-    }
-}
-
-/// The result of `future`, unless a worker takes too long.
-async fn rt_timeout<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = std::pin::pin!(future);
-    let mut alarm = std::pin::pin!(rt::sleep(PATIENCE));
-    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
-        std::task::Poll::Ready(result) => std::task::Poll::Ready(Some(result)),
-        std::task::Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
-    })
-    .await
 }

@@ -207,6 +207,11 @@ impl Office {
         self.roster.borrow().entries().iter().any(|entry| entry.pid == pid)
     }
 
+    /// When the worker with this process number was started.
+    pub fn worker_started(&self, pid: u32) -> Option<Moment> {
+        self.roster.borrow().entries().iter().find(|entry| entry.pid == pid).map(|entry| entry.started)
+    }
+
     /// A connection to the runtime API of a worker.
     ///
     /// # Errors

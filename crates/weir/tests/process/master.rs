@@ -80,10 +80,8 @@ fn the_master_answers_commands_that_are_addressed_to_it() {
         assert!(answer.starts_with("#<PID>") && answer.contains("worker"), "{command}: {answer}");
     }
     assert_eq!(service.ask("show cli sockets"), "\n");
-    assert_eq!(
-        service.ask("user;show proc;show startup-logs;mcli-debug-mode on"),
-        "\n".to_owned() + &"Permission denied\n\n".repeat(3)
-    );
+    let denied = "Permission denied\n\n".repeat(3);
+    assert_eq!(service.ask("user;show proc;show startup-logs;mcli-debug-mode on"), denied);
     let prompts = service.ask("prompt\nexpert-mode on\nmcli-debug-mode on\nexperimental-mode on\nmcli-debug-mode off");
     assert!(prompts.contains("master(ed)> ") && prompts.contains("master(xed)> "), "{prompts}");
     assert!(prompts.ends_with("master(xe)> "), "{prompts}");
@@ -268,4 +266,78 @@ fn commands_are_for_the_master_or_for_a_worker() {
     assert!(service.ask("@1 show env HAPROXY_MWORKER").starts_with("HAPROXY_MWORKER=1\n"));
     let socket = format!("HAPROXY_CLI=unix@{}/api\n", service.folder.text());
     assert!(service.ask("@1 show env HAPROXY_CLI").starts_with(&socket));
+}
+
+/// A conversation with the master: what is typed, and what has come back.
+struct Conversation(UnixStream, String);
+
+impl Conversation {
+    fn begin(service: &Service) -> Self {
+        let stream = crate::support::connect_unix(&service.folder.path("master"));
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self(stream, String::new())
+    }
+
+    fn types(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).expect("sent");
+    }
+
+    /// Reads until what has come ends so, and forgets it.
+    fn hears(&mut self, end: &str) -> String {
+        let mut place = [0; 4096];
+        while !self.1.ends_with(end) {
+            let count = self.0.read(&mut place).unwrap_or_else(|error| panic!("{error}: {:?}", self.1));
+            assert!(count > 0, "it ended behind {:?} instead of {end:?}", self.1);
+            self.1.push_str(&String::from_utf8_lossy(&place[..count]));
+        }
+        std::mem::take(&mut self.1)
+    }
+}
+
+#[test]
+fn lines_follow_one_another_on_the_command_line_of_the_master() {
+    let service = Service::start("");
+    let worker = service.worker();
+    let mut talk = Conversation::begin(&service);
+    talk.types("show cli level\n");
+    assert_eq!(talk.hears("\n\n"), "admin\n\n");
+    talk.types("expert-mode on; @1 expert-mode\n");
+    assert_eq!(talk.hears("\n\n"), "expert-mode is ON\n\n", "a setting answers nothing here");
+    talk.types("show proc nonsense\n");
+    assert_eq!(talk.hears("\n\n"), "'show proc' only supports 'debug' as argument\n\n");
+    talk.types("@@9 show version\n");
+    assert_eq!(talk.hears("'@@9'\n"), "Can't find the target PID matching the prefix '@@9'\n");
+    assert!(service.ask("prompt n").starts_with("Usage: prompt [help | i | p | timed]*\n"), "it is always interactive");
+    talk.types("prompt timed\n");
+    let shown = talk.hears("] master(e)> ");
+    assert!(shown.starts_with("[0:00:00:"), "{shown}");
+    talk.types("@1\n");
+    talk.hears(&format!("] {worker}(e)> "));
+    talk.types("prompt timed; prompt i; user; set weight a/b 1\n");
+    assert_eq!(talk.hears("\n\n"), "Permission denied\n\n", "rights that were given up are not those of the worker");
+    talk.types("quit\n");
+    assert_eq!(talk.0.read(&mut [0; 8]).expect("an end"), 0);
+}
+
+#[test]
+fn a_session_is_handed_over_to_a_worker() {
+    let service = Service::start("");
+    let mut talk = Conversation::begin(&service);
+    talk.types("prompt\n");
+    assert_eq!(talk.hears("master> "), "master> ");
+    // Two lines at once: what stands behind the first is for the worker, which is asked for the same prompt.
+    talk.types("@@1\nset severity-output number\n");
+    assert_eq!(talk.hears("> \n> "), "> \n> ");
+    talk.types("get weight a/b; show cli level\n");
+    assert_eq!(talk.hears("[6]: admin\n\n> "), "[3]: No such backend.\n\n[6]: admin\n\n> ", "the worker remembers");
+    talk.types("quit\n");
+    assert_eq!(talk.hears("master> "), "master> ");
+    talk.types("show cli level\n");
+    assert_eq!(talk.hears("master> "), "admin\n\nmaster> ", "the master is back");
+    // What is typed ends a command that watches.
+    talk.types("@@1 show events buf0 -wn; echo over\n");
+    talk.types("x\n");
+    assert_eq!(talk.hears("master> "), "\nover\n\nmaster> ");
+    talk.types("operator; @@1 show cli level\n");
+    assert_eq!(talk.hears("master> "), "operator\n\nmaster> ");
 }

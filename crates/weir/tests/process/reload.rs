@@ -146,8 +146,11 @@ fn an_error_keeps_the_configuration_before_and_is_told_with_its_place() {
 #[test]
 fn what_cannot_be_done_in_place_starts_a_worker_and_tells_why() {
     let service = Service::start(&named("one"));
-    let rows =
-        [("    tune.bufsize 20000\n", "bufsize of the process"), ("    nbthread 3\n", "the threads are different")];
+    let rows = [
+        ("    tune.bufsize 20000\n", "bufsize of the process"),
+        ("    nbthread 3\n", "the threads are different"),
+        ("    setenv WHO me\n", "the environment is different ('setenv', 'presetenv' ...)"),
+    ];
     for (global, why) in rows {
         let worker = service.worker();
         service.write(global, &named("two"));
@@ -253,6 +256,11 @@ fn what_a_reload_would_change_is_told_before() {
     let servers = file("servers.cfg", "", &balanced(&[("s2", 2), ("s3", 3)]));
     let bufsize = file("bufsize.cfg", "    tune.bufsize 20000\n", &balanced(&[("s1", 1), ("s2", 2)]));
     let denying = format!("{}    http-request deny\n", balanced(&[("s1", 1), ("s2", 2)]));
+    let rules = "    http-request deny if { path /x }\n    use-server s1 if { path /y }\n    stick on src table app\n    stick-table type ip size 1\n";
+    let ruled = balanced(&[("s1", 1), ("s2", 2)]) + rules;
+    let ruled_old = file("ruled.cfg", "", &ruled);
+    let ruled_below = file("below.cfg", "    # all rules are one line lower\n", &ruled);
+    let listening = file("listen.cfg", "", &balanced(&[("s1", 1), ("s2", 2)]).replace("frontend web", "listen web"));
     let off = file("off.cfg", "    reload new-worker\n", &denying);
     let wrong = file("wrong.cfg", "    nonsense\n", "");
     let rows = [
@@ -270,8 +278,12 @@ fn what_a_reload_would_change_is_told_before() {
         ),
         (&wrong, 2, ""),
     ];
-    for (new, code, text) in rows {
-        let found = weir(["diff", &old, new]);
+    let rows = rows.map(|(new, code, text)| (&old, new, code, text)).into_iter().chain([
+        (&ruled_old, &ruled_below, 0, "Nothing that is served differs.\n"),
+        (&old, &listening, 0, "proxy web is removed\nproxy web is added\nA reload can be done in place.\n"),
+    ]);
+    for (old, new, code, text) in rows {
+        let found = weir(["diff", old, new]);
         assert_eq!((found.code(), found.stdout.as_str()), (Some(code), text), "{}", found.stderr);
     }
 }
@@ -336,6 +348,36 @@ fn proxies_come_go_and_change_their_order_in_place() {
     assert_eq!(service.worker(), worker);
     let shown = service.ask("api", "show stat");
     assert!(shown.contains("\nwww,FRONTEND,") && !shown.contains("\nweb,"), "{shown}");
+    // The same name, with a side for servers.
+    service.write("", &format!("{}{}", web.replace("frontend web", "listen www"), back("one")));
+    let answer = service.reload();
+    assert!(answer.contains("proxy www is removed") && answer.contains("proxy www is added"), "{answer}");
+    service.is_answered_by(&mut connect(service.port), "one");
+    assert_eq!(service.worker(), worker);
+}
+
+#[test]
+fn traces_begin_and_end_with_the_sections_of_the_configuration() {
+    let service = Service::start(&named("one"));
+    let worker = service.worker();
+    let source = |name: &str| {
+        let shown = service.ask("api", "show trace");
+        let line = shown.lines().find(|line| line.contains(&format!("] {name} "))).unwrap_or_else(|| panic!("{shown}"));
+        line.trim_start().to_owned()
+    };
+    assert!(source("h1").starts_with("[.] h1         -> none"));
+    service.write("", &format!("{}traces\n    trace h1 sink buf0 start now\n", named("one")));
+    assert!(service.reload().contains("Reloaded in place"));
+    assert!(source("h1").starts_with("[R] h1         -> buf0"));
+    // What was set by hand stays while the sections do.
+    assert_eq!(service.ask("api", "trace h2 sink buf0 start now"), "\n");
+    service.write("", &format!("{}traces\n    trace h1 sink buf0 start now\n", named("two")));
+    assert!(service.reload().contains("Reloaded in place"));
+    assert!(source("h1").starts_with("[R]") && source("h2").starts_with("[R]"));
+    service.write("", &named("two"));
+    assert!(service.reload().contains("Reloaded in place"));
+    assert!(source("h1").starts_with("[.] h1         -> none") && source("h2").starts_with("[.]"));
+    assert_eq!(service.worker(), worker);
 }
 
 /// Names and nice values of a process's threads (proc(5), `stat`).

@@ -108,14 +108,26 @@ Changes the default prompt and interactive mode. Available options:
 Without any argument, toggles between n/i->p, p->n.
 ";
 
+/// The same where there is no single-command mode.
+const PROMPT_HELP_INTERACTIVE: &str = "Usage: prompt [help | i | p | timed]*
+Changes the default prompt and interactive mode. Available options:
+  help    display this help
+  i       set to interactive mode only (no prompt, multi-command)
+  p       set to prompt+interactive mode (prompt + multi-command)
+  timed   toggle displaying the current date in the prompt
+Without any argument, toggles between i<->p.
+";
+
 fn prompt<S: Served>(call: &mut Call<'_, S>) {
+    let is_interactive = call.state.is_interactive();
     if call.words.len() < 2 {
         let shown = call.conversation.prompt == Prompt::Shown;
-        call.conversation.prompt = if shown { Prompt::Single } else { Prompt::Shown };
+        let other = if is_interactive { Prompt::Silent } else { Prompt::Single };
+        call.conversation.prompt = if shown { other } else { Prompt::Shown };
     }
     for at in 1..call.words.len() {
         match call.word(at) {
-            "n" => call.conversation.prompt = Prompt::Single,
+            "n" if !is_interactive => call.conversation.prompt = Prompt::Single,
             "i" => call.conversation.prompt = Prompt::Silent,
             "p" => call.conversation.prompt = Prompt::Shown,
             "timed" => {
@@ -123,7 +135,7 @@ fn prompt<S: Served>(call: &mut Call<'_, S>) {
                 call.conversation.timed = !call.conversation.timed;
             }
             _ => {
-                call.refuse(PROMPT_HELP);
+                call.refuse(if is_interactive { PROMPT_HELP_INTERACTIVE } else { PROMPT_HELP });
                 return;
             }
         }

@@ -8,7 +8,7 @@ use super::super::{Call, Command, Pending, Run};
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
-    Command::new("show cache", "show cache", "show cache status", Run::Gradual(show_cache)),
+    Command::new("show cache", "show cache", "show cache status", Run::Gradual(show_cache)).at(RuntimeLevel::Admin),
     Command::new(
         "purge cache",
         "purge cache <name> { key <url> | tag <tag> | all }",

@@ -104,11 +104,10 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let proxies: Vec<usize> = call.generation.program.proxies.iter().map(|proxy| proxy.index).collect();
         let found = Found { process: &call.state.process, proxies: &proxies, here: &here };
         let wanted = |row: &Row| wish.kinds.is_empty() || wish.kinds.iter().any(|kind| kind == row.0);
+        // As in HAProxy, an empty list has no head.
+        let mut head = "Count     Type Location function(): \"condition\" [comment]\n";
         let mut resets = call.state.activity.resets.borrow_mut();
         resets.resize(ROWS.len(), 0);
-        if !wish.resets {
-            call.answer.push("Count     Type Location function(): \"condition\" [comment]\n");
-        }
         for (row, reset) in ROWS.iter().zip(resets.iter_mut()).filter(|(row, _)| wanted(row)) {
             let (kind, place, comment, value) = row;
             let value = value(&found);
@@ -119,6 +118,7 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             // `clear counters` may have been before.
             let value = value.checked_sub(*reset).unwrap_or(value);
             if value > 0 || wish.all {
+                call.answer.push(std::mem::take(&mut head));
                 let _ = writeln!(call.answer, "{value:<10} {kind} {place}: \"{comment}\"");
             }
         }

@@ -30,10 +30,10 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     row("add ssl crt-list", "add ssl crt-list <list> <cert> [opts]*", "add to crt-list file <list> a line <cert> or a payload", add),
     row("del ssl crt-list", "del ssl crt-list <list> <cert[:line]>", "delete a line <cert> from crt-list file <list>", delete),
     row("show ssl crt-list", "show ssl crt-list [-n] [<list>]", "show the list of crt-lists or the content of a crt-list file <list>", show)
-        .at(RuntimeLevel::Operator),
-    row("show ssl providers", "show ssl providers", "show loaded SSL providers", providers).at(RuntimeLevel::Operator),
+        .at(RuntimeLevel::Admin),
+    row("show ssl providers", "show ssl providers", "show loaded SSL providers", providers).at(RuntimeLevel::User),
     row("show ssl sni", "show ssl sni [-f <frontend>] [-A]", "display the list of SNI and their corresponding filename", names)
-        .at(RuntimeLevel::Operator),
+        .at(RuntimeLevel::User),
 ];
 
 /// A list by its name; a folder may have slashes behind it.
@@ -246,7 +246,7 @@ impl Wanted {
                     }
                     wanted.frontend = Some(name.clone());
                 }
-                "-t" => wanted.offset = offset(words.next().ok_or("'-t' requires an offset!")?)?,
+                "-t" => wanted.offset = offset(words.next().ok_or("'-t' requires an offset argument!")?)?,
                 _ => {
                     let known = "'show ssl sni' only supports '-f', '-A' or '-t' options!";
                     return Err(format!("Invalid parameters, {known}"));

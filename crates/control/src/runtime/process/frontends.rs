@@ -5,6 +5,7 @@ use policy::program::Proxy;
 
 use super::super::{Call, Command, Run};
 use engine::frontends::{self, Opening};
+use engine::generation::Generation;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -21,6 +22,16 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         .at(RuntimeLevel::Admin),
 ];
 
+/// The frontend of that name, or of that number behind a `#`.
+pub(super) fn find<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy> {
+    let is_called = |proxy: &Proxy| match name.strip_prefix('#') {
+        Some(number) => number.parse() == Ok(proxy.id),
+        None => *proxy.name == *name,
+    };
+    let mut proxies = generation.program.proxies.iter().map(|proxy| &**proxy);
+    proxies.find(|proxy| proxy.frontend.is_some() && is_called(proxy))
+}
+
 /// The frontend that the third word names, and whether it is open; says so where there is none.
 fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
     let worker: &'a Worker = call.state;
@@ -29,8 +40,7 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
         call.refuse("A frontend name is expected.");
         return None;
     }
-    let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
-    let Some(proxy) = proxies.find(|proxy| *proxy.name == *name) else {
+    let Some(proxy) = find(call.generation, name) else {
         call.refuse("No such frontend.");
         return None;
     };

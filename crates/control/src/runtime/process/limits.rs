@@ -46,8 +46,7 @@ fn frontend(call: &mut Call<'_, Worker>) {
         return;
     }
     let shared = &call.state.process;
-    let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
-    let Some(proxy) = proxies.find(|proxy| *proxy.name == *call.word(3)) else {
+    let Some(proxy) = super::frontends::find(call.generation, call.word(3)) else {
         call.refuse("No such frontend.");
         return;
     };

@@ -63,7 +63,7 @@ struct Named<'a> {
     state: &'a ListState,
 }
 
-fn find<'a>(generation: &'a Generation, name: &str, kind: Kind) -> Option<Named<'a>> {
+fn find<'a>(generation: &'a Generation, name: &str) -> Option<Named<'a>> {
     let lists = &generation.program.lists;
     let at = match name.strip_prefix('#') {
         Some(id) => {
@@ -72,13 +72,26 @@ fn find<'a>(generation: &'a Generation, name: &str, kind: Kind) -> Option<Named<
         }
         None => lists.find(ListName::parse(name).reference())?,
     };
-    let list = lists.all.get(at).filter(|list| kind.has(list))?;
-    Some(Named { list, state: generation.lists.get(at)? })
+    Some(Named { list: lists.all.get(at)?, state: generation.lists.get(at)? })
 }
 
-/// The same, or says that there is none.
+/// The same if it is of that kind, or says that there is none.
 fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
-    let found = find(call.generation, call.word(at), kind);
+    known(call, at, kind, |list| kind.has(list))
+}
+
+/// The same of any kind. Entries are added and looked for in lists of either, as in HAProxy.
+fn any_named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
+    known(call, at, kind, |_| true)
+}
+
+fn known<'a>(
+    call: &mut Call<'a, Worker>,
+    at: usize,
+    kind: Kind,
+    fits: impl FnOnce(&List) -> bool,
+) -> Option<Named<'a>> {
+    let found = find(call.generation, call.word(at)).filter(|named| fits(named.list));
     if found.is_none() {
         call.refuse(&format!("Unknown {} identifier. Please use #<id> or <file>.\n", kind.name));
     }
@@ -168,7 +181,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
         call.refuse(&format!("Missing {} identifier and/or key.\n", kind.name));
         return;
     }
-    let Some(Named { list, state }) = named(call, 2, kind) else { return };
+    let Some(Named { list, state }) = any_named(call, 2, kind) else { return };
     let text = to_bytes(call.word(3)).into_owned();
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
@@ -231,7 +244,7 @@ fn add(call: &mut Call<'_, Worker>, kind: Kind) {
         return;
     }
     let (key, value) = (to_bytes(key).into_owned(), to_bytes(value).into_owned());
-    let Some(Named { list, state }) = named(call, 2 + shift, kind) else { return };
+    let Some(Named { list, state }) = any_named(call, 2 + shift, kind) else { return };
     if !kind.map && list.is_map {
         call.refuse(
             "This ACL is shared with a map containing samples. You must use the command 'add map' to add values.\n",

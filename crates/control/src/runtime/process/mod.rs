@@ -136,7 +136,7 @@ impl Served for Worker {
         Worker::generation(self).program.runtime.max_payload
     }
 
-    fn uptime(&self) -> u64 {
+    fn uptime(&self, _: &Conversation) -> u64 {
         self.process.host.uptime().as_secs()
     }
 

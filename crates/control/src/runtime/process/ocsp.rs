@@ -22,8 +22,8 @@ use super::super::{Call, Command, Pending, Run};
 #[rustfmt::skip]
 pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("set ssl ocsp-response", "set ssl ocsp-response <resp|payload>", "update a certificate's OCSP Response from a base64-encode DER", Run::Now(set)).at(RuntimeLevel::Admin),
-    Command::new("show ssl ocsp-response", "show ssl ocsp-response [[text|base64] id]", "display the IDs of the OCSP responses used in memory, or the details of a single OCSP response (in text or base64 format)", Run::Now(show)).at(RuntimeLevel::Operator),
-    Command::new("show ssl ocsp-updates", "show ssl ocsp-updates", "display information about the next 'nb' ocsp responses that will be updated automatically", Run::Now(show_updates)).at(RuntimeLevel::Operator),
+    Command::new("show ssl ocsp-response", "show ssl ocsp-response [[text|base64] id]", "display the IDs of the OCSP responses used in memory, or the details of a single OCSP response (in text or base64 format)", Run::Now(show)).at(RuntimeLevel::Admin),
+    Command::new("show ssl ocsp-updates", "show ssl ocsp-updates", "display information about the next 'nb' ocsp responses that will be updated automatically", Run::Now(show_updates)).at(RuntimeLevel::Admin),
     Command::new("update ssl ocsp-response", "update ssl ocsp-response <certfile>", "send ocsp request and update stored ocsp response", Run::Gradual(fetch)).at(RuntimeLevel::Admin),
 ];
 

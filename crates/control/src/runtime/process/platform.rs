@@ -3,12 +3,15 @@
 
 use std::fmt::Write as _;
 
+use config::spec::RuntimeLevel;
+
 use super::super::{Call, Command, Run};
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show dev", "show dev", "show debug info for developers", Run::Now(show_dev)),
-    Command::new("show libs", "show libs", "show loaded object files and libraries", Run::Now(show_libs)),
+    Command::new("show libs", "show libs", "show loaded object files and libraries", Run::Now(show_libs))
+        .at(RuntimeLevel::Operator),
 ];
 
 fn show_dev(call: &mut Call<'_, Worker>) {

@@ -23,8 +23,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show profiling state (all,status,tasks,memory)",
         Run::Gradual(show_profiling),
     )
-    .at(RuntimeLevel::Operator),
-    Command::new("show tasks", "show tasks", "show running tasks", Run::Gradual(show_tasks)).at(RuntimeLevel::Operator),
+    .at(RuntimeLevel::Admin),
+    Command::new("show tasks", "show tasks", "show running tasks", Run::Gradual(show_tasks)),
 ];
 
 /// Kinds of tasks, in the order of [`rt::Profile::kinds`].

@@ -75,8 +75,12 @@ pub(super) async fn statistics(
         Form::Json => answer.push("["),
         Form::Typed => {}
     }
+    let mut comma = "";
     for section in 0..generation.program.resolvers.len() {
         for (written, nameserver, counts) in nameservers(worker, generation, section) {
+            if form == Form::Json {
+                answer.push(std::mem::replace(&mut comma, ","));
+            }
             line(answer, (written, nameserver, counts), form, desc);
             answer.relieve().await?;
         }

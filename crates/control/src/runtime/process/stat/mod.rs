@@ -87,6 +87,7 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 .await;
         }
         begin(call.answer, wish.form);
+        let wish = Wish { legends: call.conversation.level > RuntimeLevel::User, ..wish };
         let mut first = true;
         for proxy in wish.proxies(program) {
             for kind in kinds(proxy, wish.kinds) {
