@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use conn::client::{Answer, Destination, Exchange, Message, Uri};
+use base::Moment;
+
+use conn::client::{Answer, Destination, Exchange, Message, Patience, Uri};
 use policy::program::HttpClient;
 use rt::net::Address;
 use wire::dns::Name;
@@ -34,6 +36,8 @@ pub struct Request {
     pub proxy: Option<SocketAddr>,
     /// From the first attempt to the end of the answer.
     pub timeout: Duration,
+    /// How long a server may be silent; given, it stands in place of `timeout` once a connection is there.
+    pub silence: Option<Duration>,
 }
 
 /// Why there is no answer.
@@ -65,7 +69,12 @@ impl Request {
     pub fn new(method: &str, uri: Uri) -> Self {
         let usual = [("accept", "*/*"), ("user-agent", "HAProxy")];
         let fields = usual.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        Self { method: method.to_owned(), uri, fields, body: None, proxy: None, timeout: USUAL_TIMEOUT }
+        Self { method: method.to_owned(), uri, fields, body: None, proxy: None, timeout: USUAL_TIMEOUT, silence: None }
+    }
+
+    /// How long the exchange waits, where all of it ends at `deadline` unless silence is limited instead.
+    pub fn patience(&self, deadline: Moment) -> Patience {
+        self.silence.map_or(Patience::Until(deadline), Patience::Silence)
     }
 
     fn message(&self) -> Option<Message> {
@@ -100,8 +109,9 @@ pub async fn begin(worker: &Worker, request: &Request) -> Result<Exchange, Failu
             None => Err(Failure::Unresolved),
             Some(address) => {
                 let to = Destination { address: Address::Inet(address), tls: tls.clone() };
-                let connect_by = client.connect.map_or(deadline, |time| rt::now() + time);
-                Exchange::begin(&to, &message, connect_by, deadline).await.map_err(Failure::Exchange)
+                let connect_by = client.connect.map_or(deadline, |time| rt::now() + time).min(deadline);
+                let patience = request.patience(deadline);
+                Exchange::begin(&to, &message, connect_by, patience).await.map_err(Failure::Exchange)
             }
         };
         match outcome {

@@ -32,8 +32,8 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
         name.resize(107, 0);
         return Ok(Target::Known(Address::Abstract(name)));
     }
-    let rest = text.strip_prefix("ipv4@").or_else(|| text.strip_prefix("ipv6@")).unwrap_or(text);
-    let rest = rest.strip_prefix("tcp@").unwrap_or(rest);
+    let kinds = ["ipv4@", "ipv6@", "tcp@", "tcp4@", "tcp6@"];
+    let rest = kinds.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(text);
     if rest.contains('@') || rest.is_empty() {
         return Err(wrong());
     }
@@ -46,9 +46,12 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
     }
     let (host, port) = match (rest.rsplit_once(':'), port) {
         (_, Some(port)) => (rest, port),
-        (Some((host, port)), None) => (host, port.parse().map_err(|_| wrong())?),
+        (Some((host, port)), None) => (host, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?),
         (None, None) => return Err("connect: port missing".to_owned()),
     };
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(Target::Known(Address::Inet(SocketAddr::new(ip, port))));
+    }
     if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
         return Err(wrong());
     }
@@ -81,6 +84,9 @@ mod tests {
             ("ipv4@127.0.0.1:81", None, Ok(inet("127.0.0.1:81"))),
             ("::1", Some(80), Ok(inet("[::1]:80"))),
             ("[::1]:80", None, Ok(inet("[::1]:80"))),
+            ("::1:80", None, Ok(inet("[::1]:80"))),
+            ("tcp4@127.0.0.1:81", None, Ok(inet("127.0.0.1:81"))),
+            ("tcp6@::1", Some(80), Ok(inet("[::1]:80"))),
             ("/a/b", None, Ok(Target::Known(Address::Unix("/a/b".into())))),
             ("unix@/a/b", None, Ok(Target::Known(Address::Unix("/a/b".into())))),
             ("example.com", Some(80), Ok(named("example.com", 80))),

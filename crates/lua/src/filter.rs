@@ -30,6 +30,8 @@ use crate::run::{Answer, Run};
 use crate::shared::WakeTime;
 use crate::{Home, voice};
 
+/// `filter.FLT_CFG_FL_HTX`.
+const HTTP: i64 = 1;
 /// How long a filter waits that has not said how long.
 const USUAL_WAIT: Duration = Duration::from_millis(10);
 /// Calls of a function for payload that is there already, before others get their turn.
@@ -82,6 +84,11 @@ pub(crate) fn prepare(machines: &[Arc<Machine>], process: &Process) -> Result<()
     }
     *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared);
     Ok(())
+}
+
+/// Whether the class of a filter says that it is one of HTTP streams.
+fn sees_http(class: &Table) -> bool {
+    class.get::<Option<i64>>("flags").ok().flatten().is_some_and(|flags| flags & HTTP != 0)
 }
 
 /// Where the beginning of a direction is.
@@ -147,6 +154,9 @@ impl Scripted {
     ) -> Option<Self> {
         let key = (machine.number, proxy, place);
         let made = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&key).cloned()?;
+        if session.is_http() && !sees_http(&made) {
+            return None;
+        }
         let task = state.try_borrow().ok().and_then(|state| state.task);
         let mut own = Self {
             object: made.clone(),
@@ -158,8 +168,11 @@ impl Scripted {
             request: Way::new(),
             response: Way::new(),
         };
-        let object = own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]).ok()?;
-        own.object = object.as_table()?.clone();
+        match own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]) {
+            Ok(object) => own.object = object.as_table()?.clone(),
+            // What a filter was to look at does not pass without it.
+            Err(HeadRefused) => (own.request.start, own.response.start) = (Start::Refused, Start::Refused),
+        }
         Some(own)
     }
 
@@ -266,14 +279,24 @@ impl Scripted {
         }
     }
 
+    /// How the body of a message is framed.
+    fn framing(&self, direction: Direction) -> Option<Framing> {
+        let state = self.state.upgrade()?;
+        let state = state.try_borrow().ok()?;
+        Some(if direction == Direction::Request { state.request.framing } else { state.response.framing })
+    }
+
+    fn set_framing(&self, direction: Direction, framing: Framing) {
+        let Some(state) = self.state.upgrade() else { return };
+        let Ok(mut state) = state.try_borrow_mut() else { return };
+        let state = &mut *state;
+        let head = if direction == Direction::Request { &mut state.request } else { &mut state.response };
+        head.framing = framing;
+    }
+
     /// Remembers how long the body is that the head announces.
     fn note_length(&mut self, direction: Direction) {
-        let state = self.state.upgrade();
-        let framing = state.and_then(|state| {
-            let state = state.try_borrow().ok()?;
-            let head = if direction == Direction::Request { &state.request } else { &state.response };
-            Some(head.framing)
-        });
+        let framing = self.framing(direction);
         let mut payload = self.way(direction).payload.lock();
         payload.announced = match framing {
             Some(Framing::Length(length)) => Some(length),
@@ -286,12 +309,12 @@ impl Scripted {
 impl Filter for Scripted {
     fn note(&mut self, scene: &Scene, event: Event<'_>) {
         match event {
-            Event::Opened(direction) => self.start(direction),
-            Event::MessageEnded(direction) if scene.http => {
+            Event::Opened(direction) if self.way(direction).start != Start::Refused => self.start(direction),
+            Event::MessageEnded(direction) if scene.http && self.way(direction).payload.lock().is_wanted => {
                 self.way(direction).payload.lock().ended = true;
                 let _ = self.call("http_end", direction, true);
             }
-            Event::Closed(direction) if self.way(direction).start != Start::Before => {
+            Event::Closed(direction) if matches!(self.way(direction).start, Start::Waits | Start::Begun) => {
                 let _ = self.call("end_analyze", direction, false);
             }
             Event::Restarted => {
@@ -319,11 +342,15 @@ impl Filter for Scripted {
                 Start::Before | Start::Begun => {}
             }
             self.note_length(direction);
+            let ends = self.way(direction).payload.lock().ended;
+            let bodiless = self.framing(direction).filter(|_| ends);
             match self.call("http_headers", direction, true) {
                 Ok(Some(0)) => continue,
                 Ok(Some(..0)) | Err(_) => return Poll::Ready(Err(HeadRefused)),
                 Ok(_) => {
                     self.way(direction).until = None;
+                    // No body comes, whatever length the script has set.
+                    bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
                     self.note_length(direction);
                     return Poll::Ready(Ok(()));
                 }
@@ -358,10 +385,16 @@ impl Filter for Scripted {
                 let room = ROOM.saturating_sub(payload.data.len()).min(input.len());
                 payload.data.extend_from_slice(&input.data()[..room]);
                 input.consume(room);
+                let ends = ended && input.is_empty() && !payload.ended;
                 payload.ended = ended && input.is_empty();
                 let way = self.way(direction);
                 if way.start == Start::Refused {
                     return Passed::Refused;
+                }
+                // It is called again when more has come, or when its time is over.
+                let until = way.until.filter(|until| *until > rt::clock::moment());
+                if let Some(until) = until.filter(|_| calls == 0 && room == 0 && !ends && !payload.data.is_empty()) {
+                    return Passed::Until(until);
                 }
                 if !payload.is_wanted {
                     let all = payload.data.len();

@@ -71,14 +71,19 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
     request.fields.retain(|(name, _)| !more.iter().any(|(given, _)| given == name));
     request.fields.extend(more);
     request.body = given("body").as_string().map(|body| body.as_bytes().to_vec());
-    if let Some(period) = given("timeout").as_i64().and_then(|period| u64::try_from(period).ok()) {
-        request.timeout = Duration::from_millis(period);
-    }
+    request.silence = match given("timeout") {
+        Value::Integer(period) => u64::try_from(period).ok().map(Duration::from_millis),
+        Value::Number(period) => Duration::try_from_secs_f64(period / 1000.0).ok(),
+        _ => None,
+    };
+    // 0 is the usual limit.
+    request.silence = request.silence.filter(|period| !period.is_zero());
     let to = match given("dst") {
         Value::String(to) => {
             let port = Some(request.uri.port);
             let text = to.to_string_lossy();
-            Some(address::parse(&text, None).or_else(|_| address::parse(&text, port))?)
+            let to = address::parse(&text, None).or_else(|_| address::parse(&text, port));
+            Some(to.map_err(|_| "Can't use the 'dst' argument")?)
         }
         _ => None,
     };
@@ -95,8 +100,9 @@ async fn send(worker: &Worker, wish: &Wish) -> Option<Answer> {
     let uri = &request.uri;
     let message = Message::new(&request.method, &uri.target, &uri.authority, &fields, request.body.as_deref())?;
     let deadline = rt::now() + request.timeout;
-    let connect_by = client.connect.map_or(deadline, |time| rt::now() + time);
-    let exchange = Exchange::begin(&Destination { address, tls }, &message, connect_by, deadline).await.ok()?;
+    let connect_by = client.connect.map_or(deadline, |time| rt::now() + time).min(deadline);
+    let patience = request.patience(deadline);
+    let exchange = Exchange::begin(&Destination { address, tls }, &message, connect_by, patience).await.ok()?;
     exchange.whole(LONGEST).await.ok()
 }
 

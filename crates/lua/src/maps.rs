@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use expression::sample::{Type, Value as Sample};
-use mlua::{Lua, Table};
+use mlua::{Lua, Table, Value};
 
 use crate::prelude::lend;
 
@@ -36,13 +36,18 @@ fn number(file: &str, method: usize) -> Option<usize> {
     }))
 }
 
-/// What a text stands for in a map.
-fn find(number: usize, text: &[u8]) -> Option<Vec<u8>> {
+/// What a text, or the number of a map of numbers, stands for in a map.
+fn find(number: usize, key: &Value) -> Option<Vec<u8>> {
     let worker = crate::here()?;
     lend(&worker, |context| {
         let generation = worker.generation();
         let conversion = generation.program.script_maps.get(number)?;
-        let value = conversion.convert(context, Sample::Str(context.copy(text)?))?;
+        let sample = match key {
+            Value::Integer(number) => Sample::Int(*number),
+            Value::String(text) => Sample::Str(context.copy(&text.as_bytes())?),
+            _ => return None,
+        };
+        let value = conversion.convert(context, sample)?;
         crate::lent::fit(context, value, Type::Str)?.bytes().map(<[u8]>::to_vec)
     })
 }
@@ -52,11 +57,16 @@ fn find(number: usize, text: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// Lua's.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    native.set("map", lua.create_function(|_, (file, method): (String, usize)| Ok(number(&file, method)))?)?;
+    native.set(
+        "map",
+        lua.create_function(|_, (file, method): (String, i64)| {
+            Ok(usize::try_from(method).ok().and_then(|method| number(&file, method)))
+        })?,
+    )?;
     native.set(
         "map_find",
-        lua.create_function(|lua, (number, text): (usize, mlua::LuaString)| {
-            let found = find(number, &text.as_bytes());
+        lua.create_function(|lua, (number, key): (usize, Value)| {
+            let found = find(number, &key);
             found.map(|found| lua.create_string(&found)).transpose()
         })?,
     )

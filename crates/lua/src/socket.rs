@@ -115,7 +115,8 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
                 Some(Value::String(text)) if *text == "*a" => Pattern::All,
                 _ => Pattern::Line,
             };
-            Box::pin(receive(socket, period, pattern))
+            let prefix = rest.get(1).and_then(Value::as_string).map(|prefix| prefix.as_bytes().to_vec());
+            Box::pin(receive(socket, period, pattern, prefix.unwrap_or_default()))
         }
         "close" => {
             let closed = take(socket);
@@ -131,8 +132,8 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
             });
             let shown = match found {
                 Some(Address::Inet(address)) => Plain::Text(address.to_string().into_bytes()),
-                Some(Address::Unix(path)) => Plain::Text(path.display().to_string().into_bytes()),
-                _ => Plain::Nil,
+                Some(_) => Plain::from("unix"),
+                None => Plain::Nil,
             };
             Box::pin(std::future::ready(vec![shown]))
         }
@@ -141,11 +142,14 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
 }
 
 fn connect(socket: u64, period: Option<Duration>, rest: &[Value], secure: bool) -> Job {
-    let port = rest.get(1).and_then(Value::as_i64).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    let given = rest.get(1).and_then(Value::as_i64);
+    let port = given.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
     let written = text(rest.first());
     let target = address::parse(&written, port);
-    drop(take(socket));
     Box::pin(async move {
+        if given.is_some() && port.is_none() {
+            return vec![Plain::Nil, Plain::from("Can't connect")];
+        }
         let target = match target {
             Ok(target) => target,
             Err(why) => return vec![Plain::Nil, Plain::Nil, Plain::Text(why.into_bytes())],
@@ -199,7 +203,7 @@ async fn send(socket: u64, period: Option<Duration>, data: Vec<u8>) -> Vec<Plain
 }
 
 /// What of the input a pattern takes; `None`: more has to come. The line's end is removed.
-fn cut(connected: &mut Connected, pattern: Pattern) -> Option<Option<Vec<u8>>> {
+fn cut(connected: &mut Connected, pattern: Pattern) -> Option<Vec<u8>> {
     let input = &mut connected.input;
     let over = connected.ended || input.len() >= LONGEST;
     let end = match pattern {
@@ -212,26 +216,37 @@ fn cut(connected: &mut Connected, pattern: Pattern) -> Option<Option<Vec<u8>>> {
         _ if over => input.len(),
         _ => return None,
     };
-    if end == 0 && pattern != Pattern::Bytes(0) {
-        return Some(None);
-    }
+    Some(part(input, end, pattern))
+}
+
+/// Takes the first bytes, without the line's end where a line is read.
+fn part(input: &mut Vec<u8>, end: usize, pattern: Pattern) -> Vec<u8> {
     let rest = input.split_off(end);
     let mut taken = std::mem::replace(input, rest);
     if pattern == Pattern::Line {
         taken.retain(|byte| !matches!(byte, b'\r' | b'\n'));
     }
-    Some(Some(taken))
+    taken
 }
 
-async fn receive(socket: u64, period: Option<Duration>, pattern: Pattern) -> Vec<Plain> {
+/// What a pattern stands for. `prefix` is what the script has of it already: it counts in a number of bytes, and stands in
+/// front of what is returned. Behind the error of a timeout is what came.
+async fn receive(socket: u64, period: Option<Duration>, pattern: Pattern, prefix: Vec<u8>) -> Vec<Plain> {
     let closed = || vec![Plain::Nil, Plain::from("connection closed.")];
     let Some(mut connected) = take(socket) else { return closed() };
+    let pattern = match pattern {
+        Pattern::Bytes(count) => Pattern::Bytes(count.saturating_sub(prefix.len())),
+        other => other,
+    };
+    let with_prefix = |part: Vec<u8>| Plain::Text([prefix.as_slice(), &part].concat());
     let mut timer = rt::Timer::new();
     let mut buffer = Buffer::with_capacity(PIECE);
     loop {
+        let before = connected.input.len();
         if let Some(found) = cut(&mut connected, pattern) {
+            let nothing = before == connected.input.len() && prefix.is_empty() && pattern != Pattern::Bytes(0);
             put(socket, connected);
-            return found.map_or_else(closed, |taken| vec![Plain::Text(taken)]);
+            return if nothing { closed() } else { vec![with_prefix(found)] };
         }
         timer.arm(period.map(|period| rt::now() + period));
         let read = poll_fn(|cx| match connected.transport.poll_read(cx, &mut buffer) {
@@ -241,8 +256,10 @@ async fn receive(socket: u64, period: Option<Duration>, pattern: Pattern) -> Vec
         .await;
         match read {
             None => {
+                let end = connected.input.len();
+                let came = part(&mut connected.input, end, pattern);
                 put(socket, connected);
-                return vec![Plain::Nil, Plain::from("timeout")];
+                return vec![Plain::Nil, Plain::from("timeout"), with_prefix(came)];
             }
             Some(0) => connected.ended = true,
             Some(_) => {

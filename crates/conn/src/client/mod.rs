@@ -11,6 +11,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base::Moment;
 use base::buffer::Buffer;
@@ -23,6 +24,25 @@ use crate::transport::{self, Insecure, Transport};
 
 /// Bytes of input that are held at a time; a head has to fit.
 const INPUT: usize = 32 * 1024;
+
+/// How long an exchange waits once it is connected.
+#[derive(Debug, Clone, Copy)]
+pub enum Patience {
+    /// Until then, for all of the answer.
+    Until(Moment),
+    /// That long each time, as `timeout server` is for traffic.
+    Silence(Duration),
+}
+
+impl Patience {
+    /// The end of a wait that begins now.
+    fn end(self) -> Moment {
+        match self {
+            Self::Until(moment) => moment,
+            Self::Silence(period) => rt::now() + period,
+        }
+    }
+}
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug)]
@@ -120,6 +140,7 @@ impl Message {
 pub struct Exchange {
     transport: Transport,
     timer: rt::Timer,
+    patience: Patience,
     input: Buffer,
     head: Head,
     framing: Framing,
@@ -167,8 +188,8 @@ pub async fn open(to: &Destination, timer: &mut rt::Timer, by: Moment) -> Result
 }
 
 impl Exchange {
-    /// Connects until `connect_by`, sends the request and reads the head of the answer until `deadline`. Interim answers are
-    /// skipped.
+    /// Connects until `connect_by`, sends the request and reads the head of the answer as long as `patience` permits. Interim
+    /// answers are skipped.
     ///
     /// # Errors
     /// Why there is no answer; [`Failure::is_of_connecting`] where the request was not sent.
@@ -176,13 +197,13 @@ impl Exchange {
         to: &Destination,
         message: &Message,
         connect_by: Moment,
-        deadline: Moment,
+        patience: Patience,
     ) -> Result<Self, Failure> {
         let mut timer = rt::Timer::new();
-        let mut transport = open(to, &mut timer, connect_by.min(deadline)).await?;
-        timer.arm(Some(deadline));
+        let mut transport = open(to, &mut timer, connect_by).await?;
         let mut sent = 0;
         while sent < message.bytes.len() {
+            timer.arm(Some(patience.end()));
             let rest = [IoSlice::new(&message.bytes[sent..])];
             let wrote = within(&mut timer, |cx| transport.poll_write_slices(cx, &rest, false)).await?;
             sent += wrote.map_err(Failure::Broken)?;
@@ -190,6 +211,7 @@ impl Exchange {
         let mut exchange = Self {
             transport,
             timer,
+            patience,
             input: Buffer::with_capacity(INPUT),
             head: Head::default(),
             framing: Framing::None,
@@ -236,6 +258,7 @@ impl Exchange {
     /// Reads more bytes; 0 is the end.
     async fn receive(&mut self) -> Result<usize, Failure> {
         self.input.compact();
+        self.timer.arm(Some(self.patience.end()));
         let (transport, input) = (&mut self.transport, &mut self.input);
         within(&mut self.timer, |cx| transport.poll_read(cx, input)).await?.map_err(Failure::Broken)
     }

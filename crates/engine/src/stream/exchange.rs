@@ -487,7 +487,9 @@ impl<'a> Exchange<'a> {
         }
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.
-            Answer::Awaited if is_endless(error) => failed(Cause::Proxy, Phase::Headers, 400),
+            Answer::Awaited if is_endless(error) || matches!(error, FlowError::Refused) => {
+                failed(Cause::Proxy, Phase::Headers, 400)
+            }
             Answer::Awaited if malformed => cut(Cause::Proxy, Phase::Headers, 400),
             Answer::Awaited => cut(Cause::Client, Phase::Headers, 400),
             Answer::Flowing if malformed => failed(Cause::Proxy, Phase::Data, 0),

@@ -2,22 +2,25 @@
 -- of `ask`, which reaches the stream that is at hand. Uses no library but base and coroutine: scripts may have no other.
 local native, mark = ...
 local error, type, tostring, setmetatable = error, type, tostring, setmetatable
-local pairs, ipairs, rawset, select = pairs, ipairs, rawset, select
+local pairs, ipairs, rawset, select, tonumber = pairs, ipairs, rawset, select, tonumber
 local yield = coroutine.yield
 local ask, fetch, convert = native.ask, native.fetch, native.convert
 
 -- Raises a message with the place of the script that called.
 local function fail(message, level) error(message, level or 3) end
 
-local function given(value, index, name, expected)
+local function given(value, index, name, expected, level)
     local kind = type(value)
     if expected == "string" and kind == "number" then return tostring(value) end
     if expected == "integer" and kind ~= "string" and native.integer(value) then return native.integer(value) end
     if expected == "integer" and kind == "string" and native.integer(value) then return native.integer(value) end
     if kind ~= expected then
         local got = kind == "nil" and "no value" or kind
-        if expected == "integer" then expected = "number" end
-        error("bad argument #" .. index .. " to '" .. name .. "' (" .. expected .. " expected, got " .. got .. ")", 3)
+        local why = expected .. " expected, got " .. got
+        if expected == "integer" then
+            why = tonumber(value) and "number has no integer representation" or "number expected, got " .. got
+        end
+        error("bad argument #" .. index .. " to '" .. name .. "' (" .. why .. ")", level or 3)
     end
     return value
 end
@@ -44,7 +47,10 @@ core = {
 filter = { CONTINUE = 1, WAIT = 0, ERROR = -1, FLT_CFG_FL_HTX = 1 }
 act = { CONTINUE = 0, STOP = 1, YIELD = 2, ERROR = 3, DONE = 4, DENY = 5, ABORT = 6, INVALID = 7 }
 
-function act:wake_time(milliseconds) native.wake_time(given(milliseconds, 1, "wake_time", "integer")) end
+function act:wake_time(milliseconds)
+    milliseconds = given(milliseconds, 1, "wake_time", "integer")
+    native.wake_time(milliseconds > 0 and milliseconds or 0)
+end
 
 -- Logs.
 local log_line = native.log
@@ -274,13 +280,8 @@ local converters, string_converters = table_of("converter", false, "Converters")
 -- The message's head.
 local function changer(side, kind, name)
     return function(_, ...)
-        local arguments = { ... }
-        if kind == "status" then
-            given(arguments[1], 2, name, "integer")
-        else
-            given(arguments[1], 2, name, "string")
-        end
-        local done = answered(ask("change", side, kind, ...))
+        local first = given((...), 2, name, kind == "status" and "integer" or "string")
+        local done = answered(ask("change", side, kind, first, select(2, ...)))
         return done
     end
 end
@@ -388,17 +389,22 @@ local function unsupported(name)
     return function() error("'" .. name .. "' is not supported yet by Weir", 2) end
 end
 native.unsupported = unsupported
-local map_class = class("Map", {
-    lookup = function(self, text) return (native.map_find(self.number, given(text, 2, "lookup", "string"))) end,
-    slookup = function(self, text) return native.map_find(self.number, given(text, 2, "slookup", "string")) or "" end,
-})
+local function map_lookup(name, otherwise)
+    return function(self, ...)
+        if select("#", ...) ~= 1 then fail("'" .. name .. "' needs 2 arguments") end
+        if type(self) ~= "table" or not self.number then error("bad argument #1 to '" .. name .. "' (Map expected)", 2) end
+        return native.map_find(self.number, given((...), 1, name, self.key)) or otherwise
+    end
+end
+local map_class = class("Map", { lookup = map_lookup("lookup"), slookup = map_lookup("slookup", "") })
 Map = {
     new = function(name, method)
         name = given(name, 1, "new", "string")
-        if native.serving() then fail("'new': not available outside of the body of a script") end
-        local number = native.map(name, method == nil and 2 or given(method, 2, "new", "integer"))
-        if not number then fail("'new': unknown method of a map") end
-        return setmetatable({ number = number }, map_class)
+        if native.serving() then fail("'new': map: cannot load map at runtime.") end
+        method = method == nil and Map.str or given(method, 2, "new", "integer")
+        local number = native.map(name, method)
+        if not number then fail("'new' needs a valid match method.") end
+        return setmetatable({ number = number, key = method == Map.int and "integer" or "string" }, map_class)
     end,
 }
 for index, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg" }) do

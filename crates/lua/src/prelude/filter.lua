@@ -12,8 +12,8 @@ local function payload(self, name, ...)
     return value
 end
 local function numbers(method, offset, length)
-    if offset ~= nil then offset = given(offset, 2, method, "integer") end
-    if length ~= nil then length = given(length, 3, method, "integer") end
+    if offset ~= nil then offset = given(offset, 2, method, "integer", 4) end
+    if length ~= nil then length = given(length, 3, method, "integer", 4) end
     return offset, length
 end
 
@@ -99,12 +99,19 @@ local message_methods = {
     is_resp = function(self) return self.side == "res" end,
     is_full = function(self) return payload(self, "full") end,
     may_recv = function(self) return not payload(self, "eom") end,
-    eom = function(self) return self.ends_early or payload(self, "eom") end,
-    set_eom = function(self) self.ends_early = true end,
-    unset_eom = function(self) self.ends_early = nil end,
+    eom = function(self)
+        if self.ends ~= nil then return self.ends end
+        return payload(self, "eom")
+    end,
+    set_eom = function(self) self.ends = true end,
+    unset_eom = function(self) self.ends = false end,
     input = function(self) return payload(self, "input") end,
     output = function(self) return payload(self, "output") end,
-    body = function(self, offset, length) return payload(self, "data", numbers("body", offset, length)) end,
+    body = function(self, offset, length)
+        local found = payload(self, "data", numbers("body", offset, length))
+        if found == "" and payload(self, "eom") then return nil end
+        return found
+    end,
     get_headers = function(self) return (answered(ask("headers", self.side))) end,
     get_stline = function(self) return (answered(ask("start_line", self.side))) end,
     set_body_len = function(self, length)
@@ -122,9 +129,9 @@ local function changer(name, kind, count, is_of)
     message_methods[name] = function(self, ...)
         if select("#", ...) < count then fail("'" .. name .. "' needs " .. (count + 1) .. " arguments") end
         if is_of and is_of ~= self.side then return false end
-        given((...), 2, name, kind == "status" and "integer" or "string")
+        local first = given((...), 2, name, kind == "status" and "integer" or "string")
         for index = 2, count do given((select(index, ...)), index + 1, name, "string") end
-        return answered(ask("change", self.side, kind, ...))
+        return answered(ask("change", self.side, kind, first, select(2, ...)))
     end
 end
 changer("add_header", "add", 2)
@@ -180,4 +187,7 @@ local function data_filter(name, wants)
 end
 data_filter("register_data_filter", true)
 data_filter("unregister_data_filter", false)
-function filter.wake_time(milliseconds) native.wake_time(given(milliseconds, 1, "wake_time", "integer")) end
+function filter.wake_time(milliseconds)
+    milliseconds = given(milliseconds, 1, "wake_time", "integer")
+    native.wake_time(milliseconds > 0 and milliseconds or 0)
+end

@@ -28,11 +28,18 @@ local function find(pending, key)
     end
     return nil
 end
+-- What a change returns: true alone, or nil and what is wrong.
+local function outcome(done, wrong)
+    if done then return true end
+    return nil, wrong
+end
 local methods = {
     get_name = function(self) return self[0].name end,
     is_map = function(self) return native.list_kind(self[0].name) end,
     purge = function(self)
-        native.list_order(self[0].name, "clear")
+        local own = self[0]
+        native.list_order(own.name, "clear")
+        if own.pending then own.pending.rows = {} end
         return true
     end,
     prepare = function(self)
@@ -71,7 +78,7 @@ local methods = {
             own.pending.rows[#own.pending.rows + 1] = { key, value }
             return true
         end
-        return native.list_add(own.name, nil, key, value)
+        return outcome(native.list_add(own.name, nil, key, value))
     end,
     add_bulk = function(self, entries)
         local own = self[0]
@@ -89,10 +96,7 @@ local methods = {
     del = function(self, key)
         local own = self[0]
         key = given(key, 2, "del", "string")
-        if not own.pending then
-            native.list_remove(own.name, key)
-            return true
-        end
+        if not own.pending then return native.list_remove(own.name, key) or false end
         local rows, found = {}, false
         for _, row in ipairs(own.pending.rows) do
             if row[1] == key then found = true else rows[#rows + 1] = row end
@@ -111,7 +115,7 @@ local methods = {
             if found then return true end
         else
             local done, wrong = native.list_set(own.name, key, value)
-            if done or wrong ~= "entry not found" then return done, wrong end
+            if done or wrong ~= "entry not found" then return outcome(done, wrong) end
         end
         if force then return self:add(key, value) end
         return nil, "entry not found"
@@ -162,7 +166,8 @@ end
 
 -- The older functions.
 local function known(method, name, kind)
-    name = given(name, 1, method, "string")
+    if type(name) == "number" then name = tostring(name) end
+    if type(name) ~= "string" then fail("'" .. method .. "' needs the name of a file", 4) end
     if native.list_kind(name) == nil then fail("'" .. method .. "': unknown " .. kind .. " file '" .. name .. "'", 4) end
     return name
 end

@@ -102,6 +102,25 @@ make("channels", { http_headers = function(self, txn, msg)
     local _, second = pcall(txn.req.data, txn.req)
     if msg:is_resp() then msg:set_header("x-line", show(tostring(msg.channel), first == second, first)) end
 end })
+make("status", { http_headers = function(self, txn, msg) if msg:is_resp() then msg:set_status("202") end end })
+make("chunks", { http_headers = function(self, txn, msg)
+    if not msg:is_resp() then msg:set_body_len("chunked") end
+end })
+make("refuse_upload", { start_analyze = function(self, txn, chn) filter.register_data_filter(self, chn) end,
+    http_payload = function(self, txn, msg) if not msg:is_resp() then return filter.ERROR end end })
+make("ends", { start_analyze = answers, http_end = function(self, txn, msg)
+    print("end of " .. (msg:is_resp() and "an answer" or "a request"))
+end })
+make("past", { start_analyze = answers, http_headers = chunked, http_payload = function(self, txn, msg)
+    local first = msg:eom()
+    msg:unset_eom()
+    local second = msg:eom()
+    msg:set_eom()
+    msg:set(show(first, second, msg:eom(), msg:body(16), msg:body(0, 0)))
+end })
+local Broken = { flags = filter.FLT_CFG_FL_HTX, new = function() error("no object") end }
+core.register_filter("broken", Broken, function(own) return own end)
+core.register_filter("raw", { new = function() error("never") end }, function(own) return own end)
 core.register_filter("ignored", { new = function() error("never") end }, function() return nil end)
 core.register_filter("without", {}, function(own) return own end)
 local Bytes = { flags = 0 }
@@ -117,6 +136,16 @@ function Bytes:tcp_payload(txn, chn)
         if line and line:sub(1, 1) == "x" then chn:remove(0, 1) chn:prepend("<" .. tostring(txn.http) .. ">") end
     end
 end
+local Late = { flags = 0 }
+Late.__index = Late
+function Late:new() return setmetatable({ calls = 0 }, Late) end
+function Late:start_analyze(txn, chn) filter.register_data_filter(self, chn) end
+function Late:tcp_payload(txn, chn)
+    if chn:input() == 0 or self.calls > 3 then return end
+    self.calls = self.calls + 1
+    if self.calls < 3 then filter.wake_time(1) return filter.WAIT end
+end
+core.register_filter("late", Late, function(own) return own end)
 core.register_filter("bytes", Bytes, function(own) return own end)
 "#;
 
@@ -142,6 +171,13 @@ const NAMES: &[&str] = &[
     "channels",
     "ignored",
     "without",
+    "status",
+    "chunks",
+    "refuse_upload",
+    "ends",
+    "past",
+    "broken",
+    "raw",
 ];
 
 fn begin(folder: &Folder) -> Running {
@@ -154,9 +190,11 @@ fn begin(folder: &Folder) -> Running {
          http-request return status 200 content-type t/t lf-string \"%[method] %[url] %[req.hdr(x-line)] %[req.body]\" \
          hdr x-gone 1 if {{ path /new /head /echo }}\n http-request return status 200 content-type t/t string 0123456789abcdef\n\
          frontend tcp\n mode tcp\n bind {}\n filter lua.bytes\n default_backend tb\n\
+         frontend late\n mode tcp\n bind {}\n filter lua.late\n default_backend tb\n\
          backend tb\n mode tcp\n server s unix@{}\nfrontend sink\n mode http\n bind {}\n \
          http-request return status 200 content-type t/t lf-string \"%[path]\"\n",
         at("tcp"),
+        at("late"),
         at("sink"),
         at("sink"),
         server = at("server"),
@@ -206,6 +244,7 @@ fn filters_wait_refuse_and_fail() {
         ("refuse_request", 400),
         ("refuse_answer", 502),
         ("fail", 400),
+        ("broken", 400),
         ("pause", 200),
         ("spin", 200),
     ] {
@@ -228,7 +267,12 @@ fn bodies_are_seen_and_changed() {
     let edited = "3 19 3 <P><I>0123456789abcdef\n3 3 4 <P><I<5>>0123456789abcdef<<-2>A>\n\
                   2 3 ><I<5>>0123456789abcdef<<-2 <I -2\n1 ><IS0123456789abcdef<<-2 4 2 IS0123456789abcdef<<-2 22\n\
                   false offset out of range.\nfalse length out of range.\nfalse length out of range.\ntrue true 22 0";
-    for (name, expected) in [("append", "0123456789abcdef THE END"), ("edit", &format!("SENT><{edited}"))] {
+    let rows = [
+        ("append", "0123456789abcdef THE END"),
+        ("edit", &format!("SENT><{edited}")),
+        ("past", "true false true nil nil"),
+    ];
+    for (name, expected) in rows {
         // In one chunk.
         let whole = answer(&folder, name, &format!("GET / {CLOSE}"));
         let chunk = format!("{:x}\r\n{expected}\r\n0\r\n\r\n", expected.len());
@@ -242,6 +286,10 @@ fn bodies_are_seen_and_changed() {
         ("once", "0123456789ABCDEF"),
         ("ignored", "0123456789abcdef"),
         ("without", "0123456789abcdef"),
+        // It is no filter of HTTP streams.
+        ("raw", "0123456789abcdef"),
+        // A request without a body has none, whatever its filter says.
+        ("chunks", "0123456789abcdef"),
     ];
     for (name, expected) in rows {
         let mut stream = connect_unix(&folder.path(name));
@@ -255,6 +303,18 @@ fn bodies_are_seen_and_changed() {
     assert!(whole.contains("content-length: 16\r\n") && !whole.ends_with("f"), "{whole}");
     let post = "POST /echo HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello";
     assert!(answer(&folder, "upload", post).ends_with("POST /echo  HELLO"));
+    // The client gets to know that its body is refused.
+    let whole = answer(&folder, "refuse_upload", post);
+    assert!(whole.starts_with("HTTP/1.1 400 ") && whole.ends_with("</html>\n"), "{whole}");
+    assert!(answer(&folder, "status", &format!("GET / {CLOSE}")).starts_with("HTTP/1.1 202 "));
+}
+
+#[test]
+fn the_end_of_a_message_is_told_to_who_sees_its_body() {
+    let folder = Folder::new();
+    let mut weir = begin(&folder);
+    answer(&folder, "ends", &format!("GET / {CLOSE}"));
+    assert_eq!(weir.wait_for_line(|line| line.starts_with("end of ")).trim_end(), "end of an answer");
 }
 
 #[test]
@@ -263,6 +323,9 @@ fn bytes_of_sessions_are_seen_and_changed() {
     let _weir = begin(&folder);
     let whole = answer(&folder, "tcp", &format!("GET /path {CLOSE}"));
     assert!(whole.starts_with("HTTP/1.1 200 OK\r\nCONTENT-LENGTH: 5\r\n") && whole.ends_with("/PATH"), "{whole}");
+    // Bytes that a filter keeps back go on when its time is over, though nothing more comes.
+    let whole = answer(&folder, "late", &format!("GET /path {CLOSE}"));
+    assert!(whole.ends_with("/path"), "{whole}");
 }
 
 #[test]

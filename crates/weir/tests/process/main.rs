@@ -35,6 +35,7 @@ mod lua_classes;
 mod lua_decoded;
 mod lua_filters;
 mod lua_manual;
+mod lua_network;
 mod lua_results;
 mod manual;
 mod master;

@@ -75,7 +75,8 @@ impl BodyFilter for Chain {
                 conn::flow::forward(from, to, usize::MAX);
                 Passed::Through
             };
-            stage.busy = passed == Passed::Again;
+            // What waits may hold all that has come itself.
+            stage.busy = matches!(passed, Passed::Again | Passed::Until(_));
             match passed {
                 Passed::Through => {
                     again |= !from.is_empty();

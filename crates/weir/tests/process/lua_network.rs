@@ -1,0 +1,193 @@
+//! Sockets, the HTTP client and maps of scripts: what every method returns, and what it says of what it cannot take.
+
+use crate::support::{DEFAULTS, Folder, Running, connect_unix};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+const SCRIPT: &str = r#"
+local function show(value)
+    if type(value) ~= "table" then return tostring(value) end
+    return (value.status or "table") .. " " .. tostring(value.body)
+end
+local numbers = Map.new("NUMBERS", Map._int)
+core.register_cli({"lua", "run"}, "lua run", function(applet)
+    local code = applet:receive()
+    local env = setmetatable({ peer = "PEER", http = "HTTP", numbers = numbers, list = core.get_patref("NUMBERS") }, { __index = _G })
+    -- A socket whose peer has got these lines.
+    function env.s(lines, seconds)
+        local socket = core.tcp()
+        socket:settimeout(seconds or 60)
+        assert(socket:connect("PEER"))
+        if lines then socket:send(lines .. "\n") end
+        return socket
+    end
+    function env.all(socket, ...)
+        local got = {}
+        for _, pattern in ipairs({ ... }) do
+            local received, why = socket:receive(pattern)
+            got[#got + 1] = received or tostring(why)
+        end
+        return table.concat(got, "|")
+    end
+    -- Two calls of a method.
+    function env.both(object, first, second, ...)
+        local one = table.pack(first(object, ...))
+        for i = 1, one.n do one[i] = show(one[i]) end
+        return table.concat(one, " ", 1, one.n), second(object, ...)
+    end
+    for line in code:gmatch("[^\n]+") do
+        local made = table.pack(pcall(load("return " .. line, "=x", "t", env)))
+        for i = 2, made.n do made[i] = show(made[i]) end
+        applet:send(table.concat(made, " ", 2, made.n) .. "\n")
+    end
+end)
+"#;
+
+/// Lines are sent back; what follows `raw ` without its end. `close` ends the connection.
+fn serve(stream: UnixStream) {
+    let mut writer = stream.try_clone().expect("a descriptor");
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        let text = match line.strip_prefix("raw ") {
+            Some(text) => text.replace("\\n", "\n").replace("\\r", "\r"),
+            None if line == "close" => return,
+            None => line + "\n",
+        };
+        if writer.write_all(text.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn begin(folder: &Folder) -> Running {
+    let at = |name: &str| folder.path(name).display().to_string();
+    let listener = UnixListener::bind(folder.path("peer")).expect("own folder");
+    // They end with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    let numbers = folder.write("numbers.map", "0 zero\n7 seven\n");
+    let script = SCRIPT.replace("NUMBERS", &numbers).replace("PEER", &at("peer")).replace("HTTP", &at("http"));
+    let text = format!(
+        "global\n nbthread 1\n tune.lua.bool-sample-conversion normal\n stats socket {} level admin\n lua-load {}\n\
+         {DEFAULTS}frontend f\n bind {}\n http-request return status 200 content-type t/t lf-string \"%[method] %[path]\"\n",
+        at("cli"),
+        folder.write("s.lua", &script),
+        at("http"),
+    );
+    Running::weir(&["-f", &folder.write("weir.cfg", &text)])
+}
+
+/// What each row's expression returns.
+fn check(rows: &[(&str, &str)]) {
+    let folder = Folder::new();
+    let _weir = begin(&folder);
+    let mut stream = connect_unix(&folder.path("cli"));
+    let code: String = rows.iter().map(|(code, _)| format!("{code}\n")).collect();
+    stream.write_all(format!("lua run <<\n{code}\n").as_bytes()).expect("sent");
+    stream.shutdown(Shutdown::Write).expect("open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let got: Vec<&str> = answer.lines().collect();
+    for (number, (code, expected)) in rows.iter().enumerate() {
+        assert_eq!(got.get(number), Some(expected), "{code}: {answer}");
+    }
+}
+
+#[test]
+fn sockets_receive_what_a_pattern_says() {
+    check(&[
+        ("all(s('raw a\\\\nb\\\\r\\\\n\\\\nc\\nclose'), '*l', '*l', '*l', '*l', '*l')", "a|b||c|connection closed."),
+        ("s('raw ab\\\\ncd\\nclose'):receive('*a') == 'ab\\ncd'", "true"),
+        ("all(s('raw abcdefg\\nclose'), 2, '3', 0, 9, 1)", "ab|cde||fg|connection closed."),
+        // What the script has already counts in a number.
+        ("s('raw abcdef'):receive(4, '<<')", "<<ab"),
+        ("s('raw abc'):receive(2, '<<<')", "<<<"),
+        ("s('abc'):receive('*l', '<<')", "<<abc"),
+        ("s('raw ab\\nclose'):receive('*a', '<<')", "<<ab"),
+        ("s('close'):receive('*a', '<<')", "<<"),
+        // What has come follows the error, and the socket goes on.
+        ("s('raw part', 0.05):receive('*l')", "nil timeout part"),
+        ("s('raw part', 0.05):receive(9, '<')", "nil timeout <part"),
+        ("s(nil, 0.05):receive()", "nil timeout "),
+        (
+            "both(s('raw part', 0.05), function(o) return o:receive() end, function(o) o:send('x\\n') return o:receive() end)",
+            "nil timeout part x",
+        ),
+        ("s(nil):receive(-1)", "Unsupported size."),
+        ("s(nil):receive('*n')", "Unsupported pattern."),
+        ("s(nil):receive(1.5)", "bad argument #1 to 'receive' (number has no integer representation)"),
+        ("s(nil):receive('*l', 5)", "Expect a 'string' for the prefix"),
+        ("s(nil):receive('*l', 'a', 'b')", "The 'receive' function requires between 1 and 3 arguments."),
+    ]);
+}
+
+#[test]
+fn sockets_are_connected_once_and_say_what_is_wrong() {
+    check(&[
+        ("s():connect(peer)", "connect: connect already performed"),
+        ("both(s(), function(o) o:close() end, function(o) return o:connect(peer) end)", " nil closed"),
+        (
+            "both(s(), function(o) o:close() end, function(o) local a = o:settimeout(1) return a end)",
+            "x:1: socket: not yet initialised, you can't set timeouts.",
+        ),
+        ("core.tcp():connect('127.0.0.1', 0)", "nil Can't connect"),
+        ("core.tcp():connect('127.0.0.1', 70000)", "nil Can't connect"),
+        ("core.tcp():connect('127.0.0.1')", "connect: port missing"),
+        ("core.tcp():connect('127.0.0.1', 'a')", "bad argument #2 to 'connect' (number expected, got string)"),
+        ("core.tcp().connect({}, peer)", "bad argument #1 to 'connect' (Socket expected)"),
+        ("core.tcp().close(nil)", "bad argument #1 to 'close' (Socket expected)"),
+        ("s():getpeername(), s():getsockname(), core.tcp():getpeername()", "unix unix nil"),
+        ("s():send('abc', 2), s():send('abc', 9), s():send(42)", "2 0 2"),
+        ("s():send('abc', 'x')", "bad argument #2 to 'send' (number expected, got string)"),
+        ("s():send()", "'send' needs between 2 and 4 arguments"),
+        ("s():settimeout('1.5'), s():settimeout(0), s():settimeout(2147483.647)", "1 1 1"),
+        ("s():settimeout(2147484)", "settimeout: cannot set values larger than 2147483647 ms"),
+        ("s():settimeout(-1)", "settimeout: cannot set negatives values"),
+        ("s():settimeout('x')", "bad argument #1 to 'settimeout' (number expected, got string)"),
+        ("s():settimeout()", "'settimeout' needs 2 arguments"),
+    ]);
+}
+
+#[test]
+fn requests_of_scripts_take_what_the_manual_names() {
+    let get = |fields: &str| format!("core.httpclient():get{{url='http://weir.test/a', {fields}}}");
+    let dst = "dst='unix@' .. http";
+    let rows = [
+        (get(dst), "200 GET /a"),
+        (get(&format!("{dst}, timeout=60000.0")), "200 GET /a"),
+        (get(&format!("{dst}, timeout=0")), "200 GET /a"),
+        (get("dst='unix@' .. peer, timeout=50"), "0 "),
+        (get("dst='unix@' .. peer, timeout=50.0"), "0 "),
+        (get(&format!("{dst}, tiemout=1")), "'tiemout' invalid parameter name"),
+        (get(&format!("{dst}, timeout='1'")), "invalid parameter in 'timeout', must be a number"),
+        (get(&format!("{dst}, headers='a'")), "invalid parameter in 'headers', must be a table"),
+        (get(&format!("{dst}, body={{}}")), "invalid parameter in 'body', must be a string"),
+        (get("dst='not valid'"), "Can't use the 'dst' argument"),
+        ("core.httpclient():get{url=5}".to_owned(), "invalid parameter in 'url', must be a string"),
+        ("core.httpclient():get{}".to_owned(), "'get' need a 'url' argument"),
+    ];
+    let rows: Vec<(&str, &str)> = rows.iter().map(|(code, expected)| (&**code, *expected)).collect();
+    check(&rows);
+}
+
+#[test]
+fn numbers_are_looked_up_as_numbers() {
+    check(&[
+        ("numbers:lookup(7), numbers:lookup('7'), numbers:lookup('0x7'), numbers:slookup(8)", "seven seven seven "),
+        ("numbers:lookup('abc')", "bad argument #1 to 'lookup' (number expected, got string)"),
+        ("numbers:lookup(1.5)", "bad argument #1 to 'lookup' (number has no integer representation)"),
+        ("numbers:lookup()", "'lookup' needs 2 arguments"),
+        ("numbers.lookup({}, 1)", "bad argument #1 to 'lookup' (Map expected)"),
+        ("Map.new('x', 1)", "'new': map: cannot load map at runtime."),
+        // A list tells whether there was an entry, and what is prepared goes with what is there.
+        ("list:del('9'), list:add('9', 'nine'), list:del('9')", "false true true"),
+        (
+            "list:prepare(), list:add('8', 'eight'), list:purge(), list:commit(), list['8'], list['7']",
+            "nil true true true nil nil",
+        ),
+    ]);
+}
