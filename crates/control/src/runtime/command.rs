@@ -21,6 +21,8 @@ pub enum Mode {
     Expert,
     /// `experimental-mode on`, likewise.
     Experimental,
+    /// `mcli-debug-mode on`; it is unknown otherwise.
+    Debug,
 }
 
 /// An answer that is made in pieces.

@@ -241,7 +241,7 @@ async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Res
     if call.words.is_empty() {
         return Ok(());
     }
-    let row = set.find(call.words);
+    let row = set.find(call.words).filter(|row| row.mode != Mode::Debug || call.conversation.debug);
     if let Some(place) = set.find_scripted(call.words, row.map_or(0, |row| row.words().count())) {
         return scripted::run(set, place, call).await;
     }

@@ -69,6 +69,7 @@ fn is_shown<S: Served>(row: &Command<S>, conversation: &Conversation) -> bool {
         Mode::Normal => true,
         Mode::Expert => conversation.expert,
         Mode::Experimental => conversation.experimental,
+        Mode::Debug => conversation.debug,
     };
     allowed && !row.usage.is_empty()
 }

@@ -1,8 +1,8 @@
 //! The master's command line (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that has a worker
 //! answer. Must never interpret what is for a worker.
 
-use super::forward;
 use super::life::{Farewell, Office, Wish};
+use super::{debug, forward};
 use crate::version;
 use config::spec::RuntimeLevel;
 use control::runtime::{
@@ -38,7 +38,7 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
         let Some((level, bind)) = sockets.rights.get(opened.index).cloned() else { continue };
-        let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
+        let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE, debug::TABLE] };
         let mut first = Conversation::begin(level, PATIENCE);
         first.prompt = Prompt::Silent;
         let entrance = (opened.socket, entrance(&bind));
@@ -74,7 +74,7 @@ const TABLE: &[Command<Counter>] = &[
     .at(RuntimeLevel::Operator),
 ];
 
-/// The flag that the prompt shows. There are no further commands: a master of this program has no workers' state.
+/// The flag that the prompt shows, and that [`debug::TABLE`] asks for.
 fn debug_mode(call: &mut Call<'_, Counter>) {
     if !call.word(1).is_empty() {
         call.conversation.debug = call.word(1) == "on";

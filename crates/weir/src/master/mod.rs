@@ -3,6 +3,7 @@
 //! meets traffic.
 
 mod cli;
+mod debug;
 mod forward;
 mod life;
 pub mod link;

@@ -82,6 +82,13 @@ fn the_master_answers_commands_that_are_addressed_to_it() {
     assert_eq!(service.ask("show cli sockets"), "\n");
     let denied = "Permission denied\n\n".repeat(3);
     assert_eq!(service.ask("user;show proc;show startup-logs;mcli-debug-mode on"), denied);
+    // The process itself is shown only while it is debugged.
+    assert!(service.ask("show fd").starts_with("Unknown command: 'show'"));
+    let shown = service.ask("mcli-debug-mode on;show info;show fd;show libs;help show");
+    assert!(shown.contains(&format!("\nPid: {}\n", service.running.id())), "{shown}");
+    assert!(shown.contains("\n      0 : ") && shown.contains(" : socket:["), "{shown}");
+    assert!(shown.contains(WEIR) && shown.contains("  show libs  "), "{shown}");
+    assert!(!service.ask("mcli-debug-mode on;mcli-debug-mode off;help show").contains("show libs"));
     let prompts = service.ask("prompt\nexpert-mode on\nmcli-debug-mode on\nexperimental-mode on\nmcli-debug-mode off");
     assert!(prompts.contains("master(ed)> ") && prompts.contains("master(xed)> "), "{prompts}");
     assert!(prompts.ends_with("master(xe)> "), "{prompts}");

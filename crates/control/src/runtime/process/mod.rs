@@ -115,6 +115,7 @@ pub fn reference() -> String {
             Mode::Normal => "",
             Mode::Expert => ", expert mode",
             Mode::Experimental => ", experimental mode",
+            Mode::Debug => ", debug mode of the master",
         };
         text.push_str(&format!("| `{usage}` | {}{mode} | {} |\n", row.level.name(), policy::catalogue::prose(row.doc)));
     }

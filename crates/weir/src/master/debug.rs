@@ -1,0 +1,55 @@
+//! What `mcli-debug-mode on` adds to the master's command line: the master process itself (management guide, section 9.4.1). Must never
+//! change anything.
+
+use super::cli::Counter;
+use crate::{identity, libraries, version};
+use config::spec::RuntimeLevel;
+use control::runtime::{Call, Command, Mode, Run, Served};
+use std::fmt::Write as _;
+
+const fn row(name: &'static str, doc: &'static str, run: fn(&mut Call<'_, Counter>)) -> Command<Counter> {
+    Command::new(name, name, doc, Run::Now(run)).at(RuntimeLevel::Operator).in_mode(Mode::Debug)
+}
+
+pub(super) const TABLE: &[Command<Counter>] = &[
+    row("show fd", "dump list of file descriptors in use", show_fd),
+    row("show info", "report information about the running process", show_info),
+    row("show libs", "show loaded object files and libraries", show_libs),
+];
+
+/// The descriptors of the process with what each refers to (proc(5), `fd`), in the order of their numbers.
+fn show_fd(call: &mut Call<'_, Counter>) {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let read = |entry: std::fs::DirEntry| {
+        let number = entry.file_name().to_str()?.parse::<u32>().ok()?;
+        // The one that the folder was read by is closed by now.
+        Some((number, std::fs::read_link(entry.path()).ok()?))
+    };
+    let mut found: Vec<_> = entries.filter_map(read).collect();
+    found.sort();
+    for (number, target) in found {
+        let _ = writeln!(call.answer, "{number:>7} : {}", target.display());
+    }
+}
+
+/// The first lines of a worker's `show info`, and the kilobytes that the process holds (proc(5), `VmRSS`).
+fn show_info(call: &mut Call<'_, Counter>) {
+    let up = call.state.uptime(call.conversation);
+    let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .map_or("0", |rest| rest.trim().trim_end_matches(" kB"));
+    let _ = write!(
+        call.answer,
+        "Name: {}\nVersion: {}\nPid: {}\nUptime: {days}d {hours}h{minutes:02}m{seconds:02}s\nUptime_sec: {up}\nResident_kB: {held}\n",
+        identity::product(),
+        version::runtime(),
+        std::process::id(),
+    );
+}
+
+fn show_libs(call: &mut Call<'_, Counter>) {
+    call.answer.push(libraries::list());
+}
