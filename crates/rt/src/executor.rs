@@ -364,14 +364,14 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
 
 /// Calls a task once.
 #[inline]
-fn call(worker: &Worker, (id, tag, future): (TaskId, u64, TaskFuture)) {
+fn call(worker: &Worker, (id, tag, mut future): (TaskId, u64, TaskFuture)) {
     worker.begin_call();
     if tag != NO_TAG {
         count(&worker.counts.tagged);
     }
     let measures = worker.measures.get();
     if measures {
-        worker.tasks.borrow_mut().note_called(worker.driver.now());
+        worker.tasks.borrow_mut().note_called(future.name(), worker.driver.now());
     }
     let polled = poll_contained(worker, tag, future, &task::waker(id));
     let mut tasks = worker.tasks.borrow_mut();

@@ -68,7 +68,7 @@ pub use mailbox::Handle;
 pub use mapped::MappedFile;
 pub use memory_waits::{memory_is_critical, memory_is_scarce};
 pub use output::{ATOMIC, Output};
-pub use profile::{KindCost, Profile};
+pub use profile::{FunctionCost, Profile};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use shared_memory::open_shared_memory;
 pub use signal::{SignalStream, signals};

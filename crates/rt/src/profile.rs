@@ -1,40 +1,51 @@
-//! What the tasks of a worker cost, by kind, while that is measured. Must never read a clock.
+//! What the tasks of a worker cost, by the function that each is, while that is measured. Must never read a clock.
 
 use std::time::Duration;
 
 use base::Moment;
 
-/// Kinds of tasks, by their place in [`Profile::kinds`].
-pub const KINDS: usize = 4;
-
-/// What the tasks of one kind have cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KindCost {
+/// What the tasks of one function have cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionCost {
+    /// The type of its futures, as the compiler names it.
+    pub name: &'static str,
     /// Their calls.
     pub calls: u64,
     /// How long those took.
     pub busy: Duration,
     /// Time between their wakings and the calls that followed.
     pub late: Duration,
+    /// Tasks of it that are queued now.
+    pub queued: usize,
 }
 
 /// What tasks have cost since their times were measured first ([`crate::measure_tasks`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Tasks with a tag (sessions and streams), other normal tasks, heavy ones, background ones.
-    pub kinds: [KindCost; KINDS],
-    /// Tasks of each kind that are queued now.
-    pub queued: [usize; KINDS],
+    /// In no order.
+    pub functions: Vec<FunctionCost>,
     /// When measuring began, and when it ended; `None`: it was never measured, or still is.
     pub since: Option<Moment>,
     /// See [`Profile::since`].
     pub until: Option<Moment>,
 }
 
-/// Adds a call.
-pub(crate) fn add(profile: &mut Profile, kind: usize, busy: Duration, late: Duration) {
-    let cost = &mut profile.kinds[kind];
-    cost.calls += 1;
-    cost.busy += busy;
-    cost.late += late;
+impl Profile {
+    /// The row of a function; there are no more than kinds of tasks are spawned.
+    pub(crate) fn row(&mut self, name: &'static str) -> &mut FunctionCost {
+        let at = self.functions.iter().position(|row| std::ptr::eq(row.name, name) || row.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.functions.push(FunctionCost { name, ..FunctionCost::default() });
+            self.functions.len() - 1
+        });
+        &mut self.functions[at]
+    }
+
+    /// Adds a call.
+    pub(crate) fn add(&mut self, name: &'static str, busy: Duration, late: Duration) {
+        let cost = self.row(name);
+        cost.calls += 1;
+        cost.busy += busy;
+        cost.late += late;
+    }
 }

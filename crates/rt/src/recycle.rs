@@ -29,6 +29,18 @@ pub struct Recycled<T: ?Sized> {
     owns: PhantomData<T>,
 }
 
+/// A future that knows what it is called.
+pub(crate) trait Named: Future {
+    /// The name of its type. A suspended future is borrowed as for a call.
+    fn name(self: Pin<&mut Self>) -> &'static str;
+}
+
+impl<F: Future> Named for F {
+    fn name(self: Pin<&mut Self>) -> &'static str {
+        std::any::type_name::<F>()
+    }
+}
+
 /// Boxes a future in recycled memory.
 pub fn boxed<F: Future>(future: F) -> Recycled<F> {
     Recycled::new(future)
@@ -57,6 +69,23 @@ impl<F> Recycled<F> {
     {
         let boxed = mem::ManuallyDrop::new(self);
         Recycled { content: boxed.content, owns: PhantomData }
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> Recycled<F> {
+    /// The same box for who knows nothing but what the future is called.
+    #[inline]
+    pub(crate) fn into_task(self) -> Recycled<dyn Named<Output = ()>> {
+        let boxed = mem::ManuallyDrop::new(self);
+        Recycled { content: boxed.content, owns: PhantomData }
+    }
+}
+
+impl Recycled<dyn Named<Output = ()>> {
+    /// See [`Named::name`].
+    pub(crate) fn name(&mut self) -> &'static str {
+        // SAFETY: as where it is polled.
+        unsafe { Pin::new_unchecked(self.content.as_mut()) }.name()
     }
 }
 

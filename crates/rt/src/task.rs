@@ -3,7 +3,6 @@
 //! A waker must never own anything: cloning it copies a number, and waking a task that ended does nothing.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
@@ -12,9 +11,9 @@ use base::Moment;
 
 use crate::current;
 use crate::mailbox;
-use crate::profile::{self, Profile};
-use crate::recycle::Recycled;
-use crate::task_id::{MOST_TASKS, NO_TAG, TaskId};
+use crate::profile::Profile;
+use crate::recycle::{Named, Recycled};
+use crate::task_id::{MOST_TASKS, TaskId};
 
 /// How urgent a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub enum Class {
     Background,
 }
 
-pub(crate) type TaskFuture = Recycled<dyn Future<Output = ()>>;
+pub(crate) type TaskFuture = Recycled<dyn Named<Output = ()>>;
 
 /// A waker of a task.
 pub(crate) fn waker(id: TaskId) -> Waker {
@@ -76,6 +75,8 @@ struct Clock {
     called: Moment,
     /// How late that call was.
     late: Duration,
+    /// What it is called.
+    name: &'static str,
     /// Of each slot.
     times: Vec<Times>,
 }
@@ -126,18 +127,6 @@ struct Slot {
 }
 
 const _: () = assert!(std::mem::size_of::<Slot>() <= 40, "an idle connection is small");
-
-impl Slot {
-    /// Its place in [`Profile::kinds`].
-    fn kind(&self) -> usize {
-        match self.class {
-            Class::Normal if self.tag != NO_TAG => 0,
-            Class::Normal => 1,
-            Class::Heavy => 2,
-            Class::Background => 3,
-        }
-    }
-}
 
 impl Clock {
     fn wake(&mut self, slot: usize) {
@@ -340,7 +329,8 @@ impl Tasks {
             Some(clock) => clock.now = now,
             None => {
                 self.profile = Profile { since: Some(now), ..Profile::default() };
-                self.clock = Some(Box::new(Clock { now, called: now, late: Duration::ZERO, times: Vec::new() }));
+                self.clock =
+                    Some(Box::new(Clock { now, called: now, late: Duration::ZERO, name: "", times: Vec::new() }));
             }
         }
     }
@@ -352,22 +342,23 @@ impl Tasks {
         }
     }
 
-    /// What tasks have cost by kind. Walks all slots where tasks are queued.
-    pub(crate) fn profile(&self) -> Profile {
-        let mut profile = self.profile;
+    /// What tasks have cost by function. Walks all slots where tasks are queued.
+    pub(crate) fn profile(&mut self) -> Profile {
+        let mut profile = self.profile.clone();
         if !self.is_idle() {
-            for slot in self.slots.iter().filter(|slot| slot.queued && slot.state != State::Free) {
-                profile.queued[slot.kind()] += 1;
+            let queued = self.slots.iter_mut().filter(|slot| slot.queued && slot.state != State::Free);
+            for future in queued.filter_map(|slot| slot.future.as_mut()) {
+                profile.row(future.name()).queued += 1;
             }
         }
         profile
     }
 
     /// The task that was taken last is called now.
-    pub(crate) fn note_called(&mut self, now: Moment) {
+    pub(crate) fn note_called(&mut self, name: &'static str, now: Moment) {
         let called = self.called;
         let Some(clock) = &mut self.clock else { return };
-        (clock.now, clock.called, clock.late) = (now, now, Duration::ZERO);
+        (clock.now, clock.called, clock.late, clock.name) = (now, now, Duration::ZERO, name);
         if let Some(times) = clock.times.get_mut(called) {
             clock.late = now.saturating_since(times.woken);
             times.late += clock.late;
@@ -383,10 +374,7 @@ impl Tasks {
         if let Some(times) = clock.times.get_mut(called) {
             times.busy += took;
         }
-        if let Some(slot) = self.slots.get(called) {
-            let kind = slot.kind();
-            profile::add(&mut self.profile, kind, took, clock.late);
-        }
+        self.profile.add(clock.name, took, clock.late);
     }
 
     /// The task that is out of its slot to be polled, as a number, and its tag. Walks all slots: for emergencies.

@@ -22,7 +22,7 @@ use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
 use crate::profile::Profile;
 use crate::random::Random;
-use crate::recycle::{Bins, boxed_dyn, boxed_with};
+use crate::recycle::{Bins, boxed, boxed_with};
 use crate::slice::Slice;
 use crate::source::Sources;
 use crate::task::{Class, TaskCost, Tasks};
@@ -392,7 +392,7 @@ pub fn buffers_in_use() -> usize {
 /// Starts a task on this worker. It runs at the end of the turn that goes on, where that has room for it, or else of the
 /// next one. `tag` is what the panic hook gets.
 pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static) {
-    let future = boxed_dyn(future);
+    let future = boxed(future).into_task();
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
 }
 
@@ -404,7 +404,7 @@ pub fn spawn_with<A, F: Future<Output = ()> + 'static>(
     arguments: A,
     make: impl FnOnce(A) -> F,
 ) {
-    let future = boxed_with(arguments, make).forget_type();
+    let future = boxed_with(arguments, make).into_task();
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
 }
 
@@ -494,7 +494,7 @@ pub fn idle_percent() -> u32 {
 
 /// What the tasks of this worker have cost, by kind, and which are queued.
 pub fn task_profile() -> Profile {
-    current::with(|worker| worker.tasks.borrow().profile())
+    current::with(|worker| worker.tasks.borrow_mut().profile())
 }
 
 /// What the running task has cost so far; nothing outside of any.

@@ -169,3 +169,34 @@ fn an_alarm_is_met_to_the_microsecond_and_can_be_set_anew() {
         assert_eq!(polls, 2);
     });
 }
+
+/// Ends after so many calls.
+async fn counts_down(mut calls: u32) {
+    while calls > 1 {
+        rt::yield_now().await;
+        calls -= 1;
+    }
+}
+
+#[test]
+fn what_tasks_cost_is_known_by_their_functions() {
+    under_seeds(|| async {
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, counts_down(1));
+        rt::measure_tasks(true);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, counts_down(2));
+        rt::spawn_with(rt::Class::Background, rt::NO_TAG, 4, counts_down);
+        let of = |profile: &rt::Profile| {
+            let mut rows = profile.functions.iter().filter(|row| row.name.contains("counts_down"));
+            rows.next().map(|row| (row.calls, row.queued))
+        };
+        assert_eq!(of(&rt::task_profile()), Some((0, 3)), "they are queued");
+        rt::sleep(std::time::Duration::from_millis(5)).await;
+        let profile = rt::task_profile();
+        assert_eq!(of(&profile), Some((7, 0)));
+        assert!(profile.since.is_some() && profile.until.is_none());
+        rt::measure_tasks(false);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, counts_down(1));
+        rt::sleep(std::time::Duration::from_millis(5)).await;
+        assert_eq!(of(&rt::task_profile()), Some((7, 0)), "nothing is added any more");
+    });
+}

@@ -1,6 +1,7 @@
 //! `set profiling`, `show profiling`, `show tasks`: what the tasks of the workers cost (management manual, section 9.3). Must never
 //! stop a worker to look at it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -26,9 +27,6 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Admin),
     Command::new("show tasks", "show tasks", "show running tasks", Run::Gradual(show_tasks)),
 ];
-
-/// Kinds of tasks, in the order of [`rt::Profile::kinds`].
-const KINDS: [&str; 4] = ["session", "service", "computation", "background"];
 
 /// `auto` is `on`: what a reading of the clock costs does not depend on the load.
 fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
@@ -128,17 +126,12 @@ fn costs(call: &mut Call<'_, Worker>, found: &[(rt::Profile, bool)], wish: Wish)
         span.as_secs_f64(),
         ago.as_secs_f64()
     );
-    let mut rows: Vec<(&str, u64, Duration, Duration)> = Vec::new();
-    for (at, name) in KINDS.into_iter().enumerate() {
-        let kinds = || found.iter().map(|(profile, _)| &profile.kinds[at]);
-        let (calls, busy) = (kinds().map(|kind| kind.calls).sum(), kinds().map(|kind| kind.busy).sum());
-        rows.push((name, calls, busy, kinds().map(|kind| kind.late).sum()));
-    }
-    rows.retain(|(_, calls, ..)| *calls > 0);
-    rows.sort_by_key(|(_, calls, busy, _)| {
-        std::cmp::Reverse(if wish.by_time { busy.as_nanos() } else { u128::from(*calls) })
+    let mut rows = functions(found.iter().map(|(profile, _)| profile));
+    rows.retain(|(_, cost)| cost.calls > 0);
+    rows.sort_by_key(|(_, cost)| {
+        std::cmp::Reverse(if wish.by_time { cost.busy.as_nanos() } else { u128::from(cost.calls) })
     });
-    for (name, calls, busy, late) in rows.into_iter().take(wish.lines) {
+    for (name, rt::FunctionCost { calls, busy, late, .. }) in rows.into_iter().take(wish.lines) {
         let mean = |time: Duration| time / u32::try_from(calls).unwrap_or(u32::MAX);
         let _ = writeln!(
             call.answer,
@@ -148,6 +141,27 @@ fn costs(call: &mut Call<'_, Worker>, found: &[(rt::Profile, bool)], wish: Wish)
             short(mean(late))
         );
     }
+}
+
+/// What the functions cost on all workers, by their names.
+fn functions<'a>(found: impl Iterator<Item = &'a rt::Profile>) -> Vec<(String, rt::FunctionCost)> {
+    let mut sums = BTreeMap::<String, rt::FunctionCost>::new();
+    for row in found.flat_map(|profile| &profile.functions) {
+        let sum = sums.entry(called(row.name)).or_default();
+        sum.calls += row.calls;
+        sum.busy += row.busy;
+        sum.late += row.late;
+        sum.queued += row.queued;
+    }
+    sums.into_iter().collect()
+}
+
+/// The function that a future is of, by the name of its type: without the crate's common prefix, the blocks within the function, and
+/// what its types are.
+fn called(future: &str) -> String {
+    let name = future.split('<').find(|part| !part.is_empty()).unwrap_or(future);
+    let name = name.split("::{{closure}}").next().unwrap_or(name);
+    name.strip_prefix("weir_").unwrap_or(name).trim_end_matches(':').to_owned()
 }
 
 /// A time with four digits and its unit.
@@ -174,16 +188,16 @@ fn short(time: Duration) -> String {
 fn show_tasks<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let found = engine::on_every_worker(&call.state.process, |_| rt::task_profile()).await;
-        let queued: Vec<usize> =
-            (0..KINDS.len()).map(|at| found.iter().map(|profile| profile.queued[at]).sum()).collect();
-        let all: usize = queued.iter().sum();
+        let rows = functions(found.iter());
+        let all: usize = rows.iter().map(|(_, cost)| cost.queued).sum();
         let _ = write!(
             call.answer,
             "Running tasks: {all} ({} threads)\n  function                     places     %    lat_tot   lat_avg  calls_tot  \
              calls_avg calls%\n",
             found.len()
         );
-        for (name, count) in KINDS.into_iter().zip(queued).filter(|(_, count)| *count > 0) {
+        let queued = rows.into_iter().map(|(name, cost)| (name, cost.queued));
+        for (name, count) in queued.filter(|(_, count)| *count > 0) {
             let share = 100.0 * count as f64 / all as f64;
             let _ = writeln!(
                 call.answer,
@@ -197,6 +211,18 @@ fn show_tasks<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_are_named_as_they_are_written() {
+        for (future, wanted) in [
+            ("weir_engine::check::run::{{closure}}", "engine::check::run"),
+            ("engine::listener::serve::{{closure}}::{{closure}}", "engine::listener::serve"),
+            ("weir_conn::h2::drive<weir_conn::X>::{{closure}}", "conn::h2::drive"),
+            ("<weir_control::Y as weir_engine::Z>::run::{{closure}}", "control::Y as weir_engine::Z>::run"),
+        ] {
+            assert_eq!(called(future), wanted);
+        }
+    }
 
     #[test]
     fn times_have_four_digits() {
