@@ -279,7 +279,8 @@ impl Connection {
     fn poll_output(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let before = buffer.len();
         for _ in 0..READS {
-            if self.decode(buffer)? {
+            let is_decoded = self.input.is_empty() && self.stage != Stage::Ended;
+            if !is_decoded && self.decode(buffer)? {
                 return Poll::Ready(Ok(buffer.len() - before));
             }
             if self.input.capacity() == 0 {

@@ -9,8 +9,9 @@ use base64ct::{Base64, Encoding as _};
 use config::spec::LogLevel;
 use conn::upstream::Upstream;
 use expression::pattern::{Places, Steps};
+use expression::sample;
 use live::trace::{Level, Subject, events};
-use policy::program::{Backend, FcgiAction, FcgiApp};
+use policy::program::{Backend, FcgiAction, FcgiApp, FcgiRule};
 use wire::fcgi::{self, RequestWriter};
 use wire::http::{Framing, Head, target};
 
@@ -21,9 +22,6 @@ use crate::stream::http::Client;
 use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Worker};
-
-/// What `SERVER_SOFTWARE` says.
-const SOFTWARE: &str = concat!("Weir ", env!("CARGO_PKG_VERSION"));
 
 /// The path of a request makes no parameters.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Headers), status: 500, page: true };
@@ -46,6 +44,23 @@ impl Prepared {
         self.parameters.get(name).map_or(own, Vec::as_slice)
     }
 
+    /// Performs a rule.
+    fn perform(&mut self, rule: &FcgiRule, context: &sample::Context<'_>) {
+        if rule.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
+            return;
+        }
+        match &rule.action {
+            FcgiAction::PassHeader(name) => self.passed.push(name.clone()),
+            FcgiAction::SetParameter(name, format) => {
+                let mut value = Vec::new();
+                format.render_in(context, &mut value);
+                if !value.is_empty() {
+                    self.parameters.insert(name.clone(), value);
+                }
+            }
+        }
+    }
+
     /// Whether a field is passed that is hidden otherwise.
     fn passes(&self, name: &[u8]) -> bool {
         self.passed.iter().any(|passed| **passed == *name)
@@ -59,24 +74,10 @@ pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, ba
     {
         let state = state.borrow();
         note_user(&state.request, &mut prepared.parameters);
-        let view = EvalContext::request(session, &state).behind(client.conn.behind());
-        view.lend(|context| {
-            for rule in &app.rules {
-                if rule.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
-                    continue;
-                }
-                match &rule.action {
-                    FcgiAction::PassHeader(name) => prepared.passed.push(name.clone()),
-                    FcgiAction::SetParameter(name, format) => {
-                        let mut value = Vec::new();
-                        format.render_in(context, &mut value);
-                        if !value.is_empty() {
-                            prepared.parameters.insert(name.clone(), value);
-                        }
-                    }
-                }
-            }
-        });
+        if !app.rules.is_empty() {
+            let view = EvalContext::request(session, &state).behind(client.conn.behind());
+            view.lend(|context| app.rules.iter().for_each(|rule| prepared.perform(rule, context)));
+        }
     }
     // No application changes the protocol.
     let request = &mut state.borrow_mut().request;
@@ -136,7 +137,6 @@ pub fn write_request(
         if !told.tells_length {
             told.meta(LENGTH, &[&ShortText::number(length.ok_or(ENDLESS)?)]);
         }
-        told.meta(b"SERVER_SOFTWARE", &[SOFTWARE.as_bytes()]);
         if session.tls().is_some() {
             told.meta(b"HTTPS", &[b"on"]);
         }
@@ -159,7 +159,6 @@ pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer)
         if !told.tells_length {
             told.meta(LENGTH, &[&ShortText::number(body.len() as u64)]);
         }
-        told.meta(b"SERVER_SOFTWARE", &[SOFTWARE.as_bytes()]);
         Ok(())
     })?;
     if body.is_empty() {
@@ -221,8 +220,11 @@ impl Parameters<'_, '_> {
 
     /// What is run, and what for.
     fn script(&mut self, request: &Head, app: &FcgiApp, script: &Script<'_>) {
-        self.meta(b"GATEWAY_INTERFACE", &[b"CGI/1.1"]);
-        self.meta(b"DOCUMENT_ROOT", &[&app.docroot]);
+        if self.prepared.parameters.is_empty() {
+            self.writer.parameters(&app.constant);
+        } else {
+            app.constants().for_each(|(name, value)| self.meta(name, &[value]));
+        }
         self.meta(b"SCRIPT_NAME", &[&script.name]);
         self.meta(b"PATH_INFO", &[&script.info]);
         self.meta(b"REQUEST_URI", &[request.target_on_wire()]);
@@ -275,9 +277,12 @@ impl<'r> Script<'r> {
     fn of(request: &'r Head, app: &FcgiApp) -> Option<Self> {
         let target = request.target();
         let rest = &target[target::path(target)?..];
-        let rest = &rest[..memchr::memchr(b'#', rest).unwrap_or(rest.len())];
-        let (path, query) = match memchr::memchr(b'?', rest) {
-            Some(mark) => (&rest[..mark], &rest[mark + 1..]),
+        let (path, query) = match memchr::memchr2(b'?', b'#', rest) {
+            Some(mark) if rest[mark] == b'?' => {
+                let behind = &rest[mark + 1..];
+                (&rest[..mark], &behind[..memchr::memchr(b'#', behind).unwrap_or(behind.len())])
+            }
+            Some(mark) => (&rest[..mark], &[][..]),
             None => (rest, &[][..]),
         };
         let path = if path.is_empty() { Cow::Borrowed(&b"/"[..]) } else { decoded(path)? };
@@ -351,7 +356,7 @@ fn printable(message: &[u8]) -> String {
 /// Dates an answer that says no date, as the one who receives it first (RFC 9110, section 6.6.1).
 pub fn date(worker: &Worker, response: &mut Head) {
     if !response.contains(b"date") {
-        response.append(b"date", &worker.http_date());
+        response.append_plain("date", &worker.http_date());
     }
 }
 

@@ -112,6 +112,7 @@ fn an_application_is_told_what_cgi_says() {
                 ("X", "GET"),
                 ("GATEWAY_INTERFACE", "CGI/1.1"),
                 ("DOCUMENT_ROOT", "/w"),
+                ("SERVER_SOFTWARE", concat!("Weir ", env!("CARGO_PKG_VERSION"))),
                 ("SCRIPT_NAME", "/d/a.php"),
                 ("PATH_INFO", "/in fo"),
                 ("REQUEST_URI", "/d/a.php/in%20fo?q=1&r"),
@@ -129,6 +130,32 @@ fn an_application_is_told_what_cgi_says() {
             server.send(answered(PLAIN)).await;
             receive_plain(&mut client).await;
         });
+}
+
+/// What is the same for all requests is written once where no rule can have set it.
+#[test]
+fn an_application_without_rules_is_told_the_same() {
+    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    for rule in ["", " set-param X y\n set-param DOCUMENT_ROOT /other if { path /other }"] {
+        let note = std::sync::Arc::clone(&found);
+        app("", &format!(" index i.php\n{rule}")).workers(&[1]).seeds(0..1).run(move |_| {
+            let note = std::sync::Arc::clone(&note);
+            async move {
+                let mut s1 = Service::at(S1);
+                let mut client = Peer::connect(WEIR).await;
+                client.send("GET /a.php HTTP/1.1\r\nHost: h\r\n\r\n").await;
+                let mut server = s1.accept().await;
+                let mut asked = request(&mut server).await;
+                asked.parameters.retain(|(name, _)| name != "X" && name != "REMOTE_PORT");
+                note.lock().unwrap().push(asked.parameters);
+                server.send(answered(PLAIN)).await;
+                receive_plain(&mut client).await;
+            }
+        });
+    }
+    let found = found.lock().unwrap();
+    assert!(found[0].iter().any(|(name, value)| (&**name, &**value) == ("DOCUMENT_ROOT", "/w")), "{found:?}");
+    assert_eq!(found[0], found[1]);
 }
 
 #[test]

@@ -105,7 +105,9 @@ impl Compiler<'_> {
             shares_connections: app.shares_connections,
             max_requests: app.max_requests as usize,
             logs_errors: app.logs_globally || !app.logs.is_empty(),
+            constant: Box::default(),
         }
+        .complete()
     }
 
     fn fcgi_rule(

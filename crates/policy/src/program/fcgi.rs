@@ -3,6 +3,7 @@
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use expression::pattern::Regex;
+use wire::fcgi;
 
 use super::LogTarget;
 
@@ -31,6 +32,33 @@ pub struct FcgiApp {
     pub max_requests: usize,
     /// `log-stderr` is written.
     pub logs_errors: bool,
+    /// The parameters that are the same for all its requests, as they are sent. See [`FcgiApp::constants`].
+    pub constant: Box<[u8]>,
+}
+
+/// What `SERVER_SOFTWARE` says.
+const SOFTWARE: &str = concat!("Weir ", env!("CARGO_PKG_VERSION"));
+
+impl FcgiApp {
+    /// With its constant parameters.
+    pub(crate) fn complete(mut self) -> Self {
+        let mut constant = Vec::new();
+        self.constants()
+            .filter(|(_, value)| !value.is_empty())
+            .for_each(|(name, value)| fcgi::push_parameter(name, value, &mut constant));
+        self.constant = constant.into();
+        self
+    }
+
+    /// Parameters that are the same for all its requests, unless a rule sets them: names and values.
+    pub fn constants(&self) -> impl Iterator<Item = (&'static [u8], &[u8])> {
+        let all: [(&'static [u8], &[u8]); 3] = [
+            (b"GATEWAY_INTERFACE", b"CGI/1.1"),
+            (b"DOCUMENT_ROOT", &self.docroot),
+            (b"SERVER_SOFTWARE", SOFTWARE.as_bytes()),
+        ];
+        all.into_iter()
+    }
 }
 
 /// A rule of an application.

@@ -35,8 +35,21 @@ impl<'o> RequestWriter<'o> {
         Self { out, record, full }
     }
 
+    /// Adds parameters that [`push_parameter`] has written.
+    pub fn parameters(&mut self, written: &[u8]) {
+        self.full |= !self.out.push(written);
+    }
+
     /// Adds a parameter, whose value is lent in parts.
     pub fn parameter(&mut self, name: &[u8], value: &[&[u8]]) {
+        if let [value] = value {
+            if let Some(place) = self.place(name.len(), value.len()) {
+                let (to, rest) = place.split_at_mut(name.len());
+                to.copy_from_slice(name);
+                rest.copy_from_slice(value);
+            }
+            return;
+        }
         let length = value.iter().map(|part| part.len()).sum();
         if let Some(place) = self.place(name.len(), length) {
             let (to, mut rest) = place.split_at_mut(name.len());
@@ -114,6 +127,16 @@ impl<'o> RequestWriter<'o> {
 
 /// Bytes of the longest name or value whose length takes one byte.
 const SHORT: usize = 127;
+
+/// Writes a parameter that is the same for many requests; nothing where it fits in no record.
+pub fn push_parameter(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let Some(((of_name, first), (of_value, second))) = length_of(name.len()).zip(length_of(value.len())) else {
+        return;
+    };
+    for part in [&of_name[..first], &of_value[..second], name, value] {
+        out.extend_from_slice(part);
+    }
+}
 
 /// The length of a name or a value: one byte up to 127, else four with the highest bit set. `None`: no record holds it.
 fn length_of(length: usize) -> Option<([u8; 4], usize)> {

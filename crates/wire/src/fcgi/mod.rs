@@ -10,7 +10,8 @@ mod values;
 pub use answer::{PREFIX, settle};
 pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
 pub use encode::{
-    RequestWriter, abort_request, body_record, end_of_body, ends_body, get_values, keeps_connection, share_request,
+    RequestWriter, abort_request, body_record, end_of_body, ends_body, get_values, keeps_connection, push_parameter,
+    share_request,
 };
 pub use values::{Values, parameter};
 

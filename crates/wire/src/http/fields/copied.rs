@@ -38,12 +38,17 @@ impl Head {
         self.trailers = None;
     }
 
+    /// Adds a field behind all others. `name` is a token in lower case, and `value` has no control character.
+    pub fn append_plain(&mut self, name: &'static str, value: &[u8]) {
+        debug_assert!(crate::words::is_printable(value), "{name}: the caller made it");
+        let name = name.as_bytes();
+        self.fields.append_checked(Name::from_token(name), name, value);
+    }
+
     /// Adds a field with a number behind all others. `name` is a token in lower case.
     pub fn append_number(&mut self, name: &'static str, number: u64) {
         let mut digits = [0; 20];
-        let value = write_decimal(number, &mut digits);
-        let name = name.as_bytes();
-        self.fields.append_checked(Name::from_token(name), name, value);
+        self.append_plain(name, write_decimal(number, &mut digits));
     }
 }
 
