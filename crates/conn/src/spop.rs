@@ -84,6 +84,8 @@ struct State {
     /// Tasks that wait for the connection to open.
     openers: Vec<Waker>,
     mover: Option<Waker>,
+    /// The server has taken the connection; its greeting may still be to come.
+    connected: bool,
 }
 
 impl State {
@@ -154,6 +156,7 @@ impl Requests {
             output: Vec::new(),
             openers: Vec::new(),
             mover: None,
+            connected: false,
         })))
     }
 
@@ -188,6 +191,11 @@ impl Requests {
 pub struct Claim(Requests);
 
 impl Claim {
+    /// Whether the server had taken the connection, of one that is over.
+    pub fn was_connected(&self) -> bool {
+        self.0.0.borrow().connected
+    }
+
     /// Ready once the connection is open, or over.
     ///
     /// # Errors
@@ -308,6 +316,7 @@ impl Connection {
             engine_id: Some(&terms.engine_id),
         };
         let writing = hello.encode();
+        requests.0.borrow_mut().connected = true;
         Self { transport, requests, terms, input: Buffer::empty(), writing, written: 0, heard: now, farewell: false }
     }
 

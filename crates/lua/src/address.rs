@@ -37,6 +37,13 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
     if rest.contains('@') || rest.is_empty() {
         return Err(wrong());
     }
+    // Behind the last colon of an address is its port.
+    if let (None, Some((ip, port))) = (port, rest.rsplit_once(':'))
+        && let (Ok(ip), Ok(port)) = (ip.parse::<IpAddr>(), port.parse::<u16>())
+        && port > 0
+    {
+        return Ok(Target::Known(Address::Inet(SocketAddr::new(ip, port))));
+    }
     if let Ok(ip) = rest.parse::<IpAddr>() {
         let port = port.ok_or("connect: port missing")?;
         return Ok(Target::Known(Address::Inet(SocketAddr::new(ip, port))));
@@ -49,9 +56,6 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
         (Some((host, port)), None) => (host, port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?),
         (None, None) => return Err("connect: port missing".to_owned()),
     };
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(Target::Known(Address::Inet(SocketAddr::new(ip, port))));
-    }
     if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
         return Err(wrong());
     }

@@ -256,6 +256,10 @@ impl Connection {
             self.input.consume(used);
             match ended {
                 Some(ProtocolStatus::Complete) if self.stage != Stage::Idle => self.stage = Stage::Ended,
+                // What it has answered counts; it is asked nothing more on this connection.
+                Some(_) if matches!(self.stage, Stage::Answering | Stage::Answered) => {
+                    (self.stage, self.keeps) = (Stage::Ended, false);
+                }
                 Some(status) => {
                     self.refused = status == ProtocolStatus::Refused && self.stage == Stage::Asked;
                     self.stage = Stage::Failed;

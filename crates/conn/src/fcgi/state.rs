@@ -314,15 +314,14 @@ impl State {
             }
             Stage::Asked | Stage::Answering | Stage::Answered => {}
         }
-        if status == ProtocolStatus::Complete {
-            half.stage = Stage::Ended;
-            half.wake();
-            self.answers = self.answers.saturating_add(1);
-            return true;
-        }
-        half.refused = status == ProtocolStatus::Refused && half.stage == Stage::Asked;
-        half.stage = Stage::Failed;
+        // What it has answered counts, whatever it says of itself at the end.
+        let has_answered = status == ProtocolStatus::Complete || half.stage != Stage::Asked;
+        half.refused = status == ProtocolStatus::Refused && !has_answered;
+        half.stage = if has_answered { Stage::Ended } else { Stage::Failed };
         half.wake();
+        if has_answered {
+            self.answers = self.answers.saturating_add(1);
+        }
         if status == ProtocolStatus::Refused {
             // So many are too many.
             self.limit = self.limit.min(others.max(1));

@@ -170,6 +170,19 @@ impl<'a> StreamAccess<'a> {
         }
     }
 
+    /// The same with no more of a body than HAProxy's buffer holds of it beside the head and the reserve (`tune.maxrewrite`), so
+    /// that a message about both fits into a frame.
+    pub(crate) fn lend_beside_head<T>(&self, with: impl FnOnce(&sample::Context<'_>) -> T) -> Option<T> {
+        let global = &self.session.generation().program.global;
+        let head = self.with_state(|state| match self.direction {
+            Direction::Request => state.request.measure(),
+            Direction::Response => state.response.measure(),
+        });
+        let most = global.bufsize.saturating_sub(global.maxrewrite).saturating_sub(head.unwrap_or(0));
+        let data = &self.behind.data[..self.behind.data.len().min(most)];
+        Self { behind: Behind { data, ..self.behind }, ..*self }.lend(with)
+    }
+
     fn view<'v>(&'v self, state: &'v StreamState, response: &'v Head) -> EvalContext<'v> {
         let of_request = EvalContext::request(self.session, state);
         let view = match self.direction {

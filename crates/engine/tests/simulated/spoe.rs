@@ -282,7 +282,7 @@ fn rules_send_groups() {
     let rules = " http-request send-spoe-group e g if { path /g }\n http-response send-spoe-group e g\n tcp-request \
                  content send-spoe-group e g";
     let file = format!(
-        "{}spoe-message m\n args dir=str(x) n=int(-1) missing=req.hdr(no)\nspoe-group g\n messages m\n",
+        "{}spoe-message m\n args dir=str(x) n=int(-1) missing=var(txn.no)\nspoe-group g\n messages m\n",
         engine(" groups g\n log global")
     );
     config(&proxies(rules, "")).file(&file).run(|world| async move {
@@ -297,6 +297,30 @@ fn rules_send_groups() {
             acknowledge(&mut agent, stream, &[]).await;
             logged(&world, 1, &["SPOE: [a] <GROUP:g> sid=0 st=0 "]).await;
         }
+        client.expect(OK_AT_CLIENT).await;
+        world.forget_log();
+    });
+}
+
+/// A message with the head and the body fits into a frame, however long the body is: it has as much of that as HAProxy's buffer
+/// holds beside the head.
+#[test]
+fn the_beginning_of_a_long_body_is_sent() {
+    let file = format!(
+        "{}spoe-message m\n args len=req.body_len size=req.body_size head=req.hdrs body=req.body\n event \
+         on-frontend-http-request\n",
+        engine(" messages m")
+    );
+    config(&proxies(" option http-buffer-request", "")).file(&file).workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let _served = serve_ok(&world.scope, S1);
+        let mut client = Peer::connect(WEIR).await;
+        let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 20000\r\n\r\n";
+        client.send([head.as_bytes(), &[b'b'; 20_000]].concat()).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        let (stream, told) = notified(&mut agent).await;
+        assert!(told.starts_with("m(len=15230,size=20000,head=host: x\r\n"), "{}", &told[..80]);
+        acknowledge(&mut agent, stream, &[]).await;
         client.expect(OK_AT_CLIENT).await;
         world.forget_log();
     });

@@ -36,10 +36,12 @@ pub(super) struct Engine {
 }
 
 /// Where an event's messages are evaluated, as messages about them name it.
-fn place(event: SpoeEvent) -> EvalPlace {
+fn place(event: SpoeEvent, kind: ProxyKind) -> EvalPlace {
     match event {
         SpoeEvent::ClientSession => EvalPlace::Connection,
         SpoeEvent::ServerSession => EvalPlace::ServerSource,
+        SpoeEvent::BackendTcpRequest if kind == ProxyKind::Backend => EvalPlace::BackRequestContent,
+        SpoeEvent::BackendHttpRequest if kind == ProxyKind::Backend => EvalPlace::BackRequestHead,
         SpoeEvent::FrontendTcpRequest | SpoeEvent::BackendTcpRequest => EvalPlace::FrontRequestContent,
         SpoeEvent::TcpResponse => EvalPlace::FrontResponseContent,
         SpoeEvent::FrontendHttpRequest | SpoeEvent::BackendHttpRequest => EvalPlace::FrontRequestHead,
@@ -337,7 +339,7 @@ impl Compiler<'_> {
         event: Option<SpoeEvent>,
     ) -> Option<Vec<(Box<[u8]>, expression::Expression)>> {
         course.names.begin(line);
-        let place = event.map_or(EvalPlace::FrontRequestContent, place);
+        let place = event.map_or(EvalPlace::FrontRequestContent, |event| place(event, course.proxy.kind));
         let (mut found, mut rest) = (Vec::new(), line.words.as_slice());
         while let Some((first, others)) = rest.split_first() {
             let (name, sample) = named(first);
@@ -527,6 +529,15 @@ mod tests {
                 _ => assert!(found.len() == 1 && found[0].contains(expected), "{to}: {found:?}"),
             }
         }
+        // What a filter of a backend asks about has a backend.
+        let of_backend =
+            |event: &str| ENGINE.replace("args ip=src", "args b=be_name").replace("on-client-session", event);
+        for event in ["on-backend-tcp-request", "on-backend-http-request"] {
+            let lines = " default_backend b\nbackend b\n mode http\n timeout connect 1s\n timeout server 1s\n filter spoe engine e config f";
+            let found = said(lines, &of_backend(event));
+            let refused: Vec<_> = found.iter().filter(|text| text.contains("some args extract information")).collect();
+            assert_eq!(refused.len(), 1, "{event}: that of the frontend alone: {found:?}");
+        }
         let twice = " filter spoe engine e config f";
         assert_eq!(said(twice, ENGINE), ["Proxy f : duplicated name for SPOE engine 'e'."]);
     }
@@ -542,6 +553,12 @@ mod tests {
             ("http-request send-spoe-group e g foo", usage),
             ("tcp-request content send-spoe-group", usage),
             (
+                "http-response send-spoe-group e heads",
+                "Invalid SPOE message 'heads' used by SPOE group 'heads': some args extract \
+                information from 'HTTP request headers', none of which is available here ('frontend http-response header rule')",
+            ),
+            ("http-request send-spoe-group e heads", ""),
+            (
                 "http-request send-spoe-group e m",
                 "Proxy 'f': unable to find SPOE group 'm' into SPOE engine 'e' configuration.",
             ),
@@ -550,7 +567,8 @@ mod tests {
                 "Proxy 'f': unable to find SPOE engine 'x' used by the send-spoe-group 'g'.",
             ),
         ];
-        let file = ENGINE.replace(" messages m\n", " messages m\n groups g\n");
+        let file = ENGINE.replace(" messages m\n", " messages m\n groups g heads\n")
+            + "spoe-message heads\n args path\nspoe-group heads\n messages heads\n";
         for (rule, expected) in rows {
             let found = said(&format!(" {rule}"), &file);
             match expected {

@@ -66,7 +66,7 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
                 return Err(Failure::Protocol(ended.status));
             }
             Err(Broken::Refused(failure)) => return Err(failure),
-            Err(Broken::Unconnected(status)) => {
+            Err(Broken::Unconnected { status, greeted_wrong }) => {
                 ejections::observe(worker, proxy, server.index, || ejections::FAILED);
                 retries += 1;
                 if retries > backend.retries
@@ -81,6 +81,10 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
                 {
                     metrics::step(worker, proxy, Some(server), ServerEvent::Redispatch);
                     exclude = Some(server.index);
+                } else if greeted_wrong {
+                    // The same server would greet the same way, and whoever asks would wait for nothing.
+                    metrics::step(worker, proxy, Some(server), ServerEvent::Failure);
+                    return Err(Failure::Protocol(status));
                 } else {
                     metrics::step(worker, proxy, Some(server), ServerEvent::Retry);
                     kept = Some(slot);
@@ -111,8 +115,8 @@ fn goes_elsewhere(is_tied: bool, servers: usize, redispatch: Redispatch) -> bool
 
 /// How an exchange with a server has failed.
 enum Broken {
-    /// There is no connection.
-    Unconnected(Status),
+    /// There is no connection; `greeted_wrong`: the server had taken it, and has not greeted as an agent does.
+    Unconnected { status: Status, greeted_wrong: bool },
     /// The messages are gone, and no answer comes.
     Sent(Ended),
     /// They were not sent, and will not be.
@@ -167,7 +171,8 @@ fn note(worker: &Rc<Worker>, proxy: &Proxy, slot: &live::ServerSlot<Local>, bala
 async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> Result<Vec<u8>, Broken> {
     loop {
         let claim = worker.agents.claim(worker, to);
-        std::future::poll_fn(|cx| claim.poll_open(cx)).await.map_err(Broken::Unconnected)?;
+        let opened = std::future::poll_fn(|cx| claim.poll_open(cx)).await;
+        opened.map_err(|status| Broken::Unconnected { status, greeted_wrong: claim.was_connected() })?;
         match claim.send(notify) {
             Ok(mut ticket) => {
                 trace(worker, (to.proxy, to.server), &events::SPOP_TX_NOTIFY, String::new);

@@ -85,7 +85,7 @@ impl Run {
         }
         let session = stream.session();
         let generation = session.shared_generation();
-        let made = stream.lend(|context| {
+        let made = stream.lend_beside_head(|context| {
             let notify = notify(&self.call.messages, context);
             let recogniser = generation.proxy(agent.backend).backend.as_ref().and_then(|own| own.recogniser.as_ref());
             let hash = recogniser.and_then(|recogniser| {

@@ -1,6 +1,7 @@
 //! `send-spoe-group`: has an agent process a group of messages. Must never send one.
 
 use super::{Action, Row, Wait, row};
+use crate::program::SpoeCall;
 use crate::rule::parse::{Parsing, RuleError, Words};
 
 /// Every action of the family.
@@ -14,7 +15,18 @@ fn send_spoe_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Actio
     }
     let proxy = &parsing.proxy.name.value;
     match parsing.names.spoe_group(&engine.text, &group.text) {
-        Some(Some(call)) => Ok(Action::Wait(Wait::Agent(call))),
+        Some(Some(call)) => match unfit(&call, parsing) {
+            Some((message, wanted)) => {
+                let message = format!(
+                    "Proxy '{proxy}': Invalid SPOE message '{message}' used by SPOE group '{}': some args extract information \
+                     from '{wanted}', none of which is available here ('{}')",
+                    group.text,
+                    parsing.place.name()
+                );
+                Err(RuleError { span: Some(group.span), ..RuleError::whole(message) })
+            }
+            None => Ok(Action::Wait(Wait::Agent(call))),
+        },
         Some(None) => {
             let message = format!(
                 "Proxy '{proxy}': unable to find SPOE group '{}' into SPOE engine '{}' configuration.",
@@ -30,4 +42,13 @@ fn send_spoe_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Actio
             Err(RuleError { span: Some(engine.span), ..RuleError::whole(message) })
         }
     }
+}
+
+/// The first message with an argument that is not there where the rule stands, and what that needs.
+fn unfit(call: &SpoeCall, parsing: &Parsing<'_>) -> Option<(String, &'static str)> {
+    call.messages.iter().find_map(|message| {
+        let mut fetches = message.arguments.iter().map(|(_, expression)| expression.fetch());
+        let unfit = fetches.find(|fetch| fetch.refusal(parsing.place).is_some())?;
+        Some((String::from_utf8_lossy(&message.name).into_owned(), unfit.wanted()))
+    })
 }
