@@ -27,7 +27,7 @@ use crate::machine::Machine;
 use crate::payload::{Handle, ROOM};
 use crate::prelude::native;
 use crate::run::{Answer, Run};
-use crate::shared::WakeTime;
+use crate::shared::{Mark, WakeTime};
 use crate::{Home, voice};
 
 /// `filter.FLT_CFG_FL_HTX`.
@@ -256,7 +256,16 @@ impl Scripted {
         let value = self.run(callback, direction, "filter_call", arguments);
         payload.lock().is_open = false;
         let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
-        let result = value?.as_i64();
+        let value = value?;
+        // `txn:done`: the message does not go on.
+        let is_done = machine.with(|lua| match (&value, lua.app_data_ref::<Mark>()) {
+            (Value::Table(value), Some(mark)) => value == &mark.0,
+            _ => false,
+        });
+        if is_done {
+            return Err(HeadRefused);
+        }
+        let result = value.as_i64();
         let waits = result == Some(0);
         let way = self.way(direction);
         (way.until, way.timer) = (None, None);

@@ -7,7 +7,7 @@ use crate::messages::*;
 use crate::world::*;
 
 /// An application with one server.
-fn app(backend: &str, section: &str) -> Worlds {
+pub fn app(backend: &str, section: &str) -> Worlds {
     config(&format!(
         "listen l\n bind 10.0.0.1:80\n use-fcgi-app a\n{backend}\n server s1 10.0.1.1:80 proto fcgi\nfcgi-app a\n \
          docroot /w\n{section}"
@@ -26,7 +26,7 @@ pub fn answered(output: &str) -> Vec<u8> {
 
 pub const PLAIN: &str = "Date: d\r\nContent-Type: t\r\n\r\nok";
 /// Receives that answer. Its length is told where all of it has come at once.
-async fn receive_plain(client: &mut Peer) {
+pub async fn receive_plain(client: &mut Peer) {
     let head = client.receive_head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-type: t\r\n"), "{head}");
     if head.contains("content-length: 2\r\n") {
@@ -38,8 +38,8 @@ async fn receive_plain(client: &mut Peer) {
 
 /// What an application was told.
 pub struct Asked {
-    keeps: bool,
-    parameters: Vec<(String, String)>,
+    pub keeps: bool,
+    pub parameters: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
@@ -88,96 +88,6 @@ pub async fn request(peer: &mut Peer) -> Asked {
             (5, true) => return asked,
             other => panic!("{other:?}"),
         }
-    }
-}
-
-#[test]
-fn an_application_is_told_what_cgi_says() {
-    app(" http-request set-header x-root %[fcgi.docroot]+%[fcgi.index]", " index i.php\n path-info ^(/.+\\.php)(/.*)?$\n set-param X %[method]\n set-param EMPTY %[req.hdr(no)]\n set-param FOR no if { path /other }\n pass-header te")
-        .run(|_| async move {
-            let mut s1 = Service::at(S1);
-            let mut client = Peer::connect(WEIR).await;
-            client
-                .send("GET /d/a.php/in%20fo?q=1&r HTTP/1.1\r\nHost: h:81\r\nX-A: 1\r\nx_b: 2\r\nAuthorization: Basic dXNlcjpw\r\nProxy: evil\r\n\r\n")
-                .await;
-            let mut server = s1.accept().await;
-            let asked = request(&mut server).await;
-            assert!(asked.keeps);
-            let expected = [
-                ("HTTP_HOST", "h:81"),
-                ("HTTP_X_A", "1"),
-                ("HTTP_X_ROOT", "/w+i.php"),
-                ("AUTH_TYPE", "Basic"),
-                ("REMOTE_USER", "user"),
-                ("X", "GET"),
-                ("GATEWAY_INTERFACE", "CGI/1.1"),
-                ("DOCUMENT_ROOT", "/w"),
-                ("SERVER_SOFTWARE", concat!("Weir ", env!("CARGO_PKG_VERSION"))),
-                ("SCRIPT_NAME", "/d/a.php"),
-                ("PATH_INFO", "/in fo"),
-                ("REQUEST_URI", "/d/a.php/in%20fo?q=1&r"),
-                ("REQUEST_METHOD", "GET"),
-                ("QUERY_STRING", "q=1&r"),
-                ("SERVER_NAME", "h:81"),
-                ("SERVER_PORT", "80"),
-                ("SERVER_PROTOCOL", "HTTP/1.1"),
-            ];
-            let found: Vec<_> = asked.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            assert_eq!(found[..expected.len()], expected);
-            assert_eq!(asked.get("SCRIPT_FILENAME"), "/w/d/a.php");
-            assert_eq!(asked.get("PATH_TRANSLATED"), "/w/in fo");
-            assert_eq!(asked.get("CONTENT_LENGTH"), "0");
-            server.send(answered(PLAIN)).await;
-            receive_plain(&mut client).await;
-        });
-}
-
-/// What is the same for all requests is written once where no rule can have set it.
-#[test]
-fn an_application_without_rules_is_told_the_same() {
-    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    for rule in ["", " set-param X y\n set-param DOCUMENT_ROOT /other if { path /other }"] {
-        let note = std::sync::Arc::clone(&found);
-        app("", &format!(" index i.php\n{rule}")).workers(&[1]).seeds(0..1).run(move |_| {
-            let note = std::sync::Arc::clone(&note);
-            async move {
-                let mut s1 = Service::at(S1);
-                let mut client = Peer::connect(WEIR).await;
-                client.send("GET /a.php HTTP/1.1\r\nHost: h\r\n\r\n").await;
-                let mut server = s1.accept().await;
-                let mut asked = request(&mut server).await;
-                asked.parameters.retain(|(name, _)| name != "X" && name != "REMOTE_PORT");
-                note.lock().unwrap().push(asked.parameters);
-                server.send(answered(PLAIN)).await;
-                receive_plain(&mut client).await;
-            }
-        });
-    }
-    let found = found.lock().unwrap();
-    assert!(found[0].iter().any(|(name, value)| (&**name, &**value) == ("DOCUMENT_ROOT", "/w")), "{found:?}");
-    assert_eq!(found[0], found[1]);
-}
-
-/// An application that says behind its answer that it is overloaded has answered.
-#[test]
-fn what_an_application_says_behind_its_answer_does_not_undo_it() {
-    for section in ["", " option mpxs-conns\n option max-reqs 4"] {
-        app("", section).run(|_| async move {
-            let mut s1 = Service::at(S1);
-            let mut client = Peer::connect(WEIR).await;
-            for _ in 0..2 {
-                client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-                let mut server = s1.accept().await;
-                request(&mut server).await;
-                let overloaded = record(3, &[0, 0, 0, 0, 2, 0, 0, 0]);
-                server.send([record(6, PLAIN.as_bytes()), record(6, b""), overloaded].concat()).await;
-                receive_plain(&mut client).await;
-                if !section.is_empty() {
-                    // The others of such a connection go on.
-                    return;
-                }
-            }
-        });
     }
 }
 

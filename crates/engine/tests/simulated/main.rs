@@ -38,6 +38,8 @@ mod early_data;
 mod early_streams;
 mod ejections;
 mod fcgi;
+mod fcgi_ends;
+mod fcgi_parameters;
 mod filters;
 mod forms;
 mod generations;

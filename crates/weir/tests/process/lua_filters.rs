@@ -102,6 +102,9 @@ make("channels", { http_headers = function(self, txn, msg)
     local _, second = pcall(txn.req.data, txn.req)
     if msg:is_resp() then msg:set_header("x-line", show(tostring(msg.channel), first == second, first)) end
 end })
+make("done", { http_headers = function(self, txn, msg)
+    if not msg:is_resp() then txn:done(txn:reply({ status = 403 })) end
+end })
 make("status", { http_headers = function(self, txn, msg) if msg:is_resp() then msg:set_status("202") end end })
 make("chunks", { http_headers = function(self, txn, msg)
     if not msg:is_resp() then msg:set_body_len("chunked") end
@@ -171,6 +174,7 @@ const NAMES: &[&str] = &[
     "channels",
     "ignored",
     "without",
+    "done",
     "status",
     "chunks",
     "refuse_upload",
@@ -245,6 +249,7 @@ fn filters_wait_refuse_and_fail() {
         ("refuse_answer", 502),
         ("fail", 400),
         ("broken", 400),
+        ("done", 400),
         ("pause", 200),
         ("spin", 200),
     ] {

@@ -1,0 +1,73 @@
+//! What a FastCGI application is told of a request: the parameters of CGI/1.1, and what the section adds.
+
+use testkit::{Peer, Service};
+
+use crate::fcgi::{PLAIN, answered, app, receive_plain, request};
+use crate::world::*;
+
+#[test]
+fn an_application_is_told_what_cgi_says() {
+    app(" http-request set-header x-root %[fcgi.docroot]+%[fcgi.index]", " index i.php\n path-info ^(/.+\\.php)(/.*)?$\n set-param X %[method]\n set-param EMPTY %[req.hdr(no)]\n set-param FOR no if { path /other }\n pass-header te")
+        .run(|_| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client
+                .send("GET /d/a.php/in%20fo?q=1&r HTTP/1.1\r\nHost: h:81\r\nX-A: 1\r\nx_b: 2\r\nAuthorization: Basic dXNlcjpw\r\nProxy: evil\r\n\r\n")
+                .await;
+            let mut server = s1.accept().await;
+            let asked = request(&mut server).await;
+            assert!(asked.keeps);
+            let expected = [
+                ("HTTP_HOST", "h:81"),
+                ("HTTP_X_A", "1"),
+                ("HTTP_X_ROOT", "/w+i.php"),
+                ("AUTH_TYPE", "Basic"),
+                ("REMOTE_USER", "user"),
+                ("X", "GET"),
+                ("GATEWAY_INTERFACE", "CGI/1.1"),
+                ("DOCUMENT_ROOT", "/w"),
+                ("SERVER_SOFTWARE", concat!("Weir ", env!("CARGO_PKG_VERSION"))),
+                ("SCRIPT_NAME", "/d/a.php"),
+                ("PATH_INFO", "/in fo"),
+                ("REQUEST_URI", "/d/a.php/in%20fo?q=1&r"),
+                ("REQUEST_METHOD", "GET"),
+                ("QUERY_STRING", "q=1&r"),
+                ("SERVER_NAME", "h:81"),
+                ("SERVER_PORT", "80"),
+                ("SERVER_PROTOCOL", "HTTP/1.1"),
+            ];
+            let found: Vec<_> = asked.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(found[..expected.len()], expected);
+            assert_eq!(asked.get("SCRIPT_FILENAME"), "/w/d/a.php");
+            assert_eq!(asked.get("PATH_TRANSLATED"), "/w/in fo");
+            assert_eq!(asked.get("CONTENT_LENGTH"), "0");
+            server.send(answered(PLAIN)).await;
+            receive_plain(&mut client).await;
+        });
+}
+
+/// What is the same for all requests is written once where no rule can have set it.
+#[test]
+fn an_application_without_rules_is_told_the_same() {
+    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    for rule in ["", " set-param X y\n set-param DOCUMENT_ROOT /other if { path /other }"] {
+        let note = std::sync::Arc::clone(&found);
+        app("", &format!(" index i.php\n{rule}")).workers(&[1]).seeds(0..1).run(move |_| {
+            let note = std::sync::Arc::clone(&note);
+            async move {
+                let mut s1 = Service::at(S1);
+                let mut client = Peer::connect(WEIR).await;
+                client.send("GET /a.php HTTP/1.1\r\nHost: h\r\n\r\n").await;
+                let mut server = s1.accept().await;
+                let mut asked = request(&mut server).await;
+                asked.parameters.retain(|(name, _)| name != "X" && name != "REMOTE_PORT");
+                note.lock().unwrap().push(asked.parameters);
+                server.send(answered(PLAIN)).await;
+                receive_plain(&mut client).await;
+            }
+        });
+    }
+    let found = found.lock().unwrap();
+    assert!(found[0].iter().any(|(name, value)| (&**name, &**value) == ("DOCUMENT_ROOT", "/w")), "{found:?}");
+    assert_eq!(found[0], found[1]);
+}
