@@ -149,7 +149,7 @@ pub struct Cache {
     hints: AtomicU32,
     /// Its file.
     disk: Option<disk::Disk>,
-    /// Counts uses: the entry with the smallest number was not used for the longest time.
+    /// The number of the last use: the entry with the smallest number was not used for the longest time.
     turn: AtomicU64,
 }
 
@@ -201,18 +201,20 @@ impl Cache {
     }
 
     fn next_turn(&self) -> u64 {
-        self.turn.fetch_add(1, Relaxed)
+        self.turn.fetch_add(1, Relaxed) + 1
     }
 
     /// What it has for a request with that key and these fields.
     pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
         let mut shard = self.shard(key);
-        let turn = self.next_turn();
+        // What was used last is used last again: threads that ask for the same have nothing to count.
+        let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
         let keeps_hints = self.plan.hints != EarlyHints::Off;
         let (found, freed) = shard.look_up(
             key,
             request,
-            (now, turn, self.plan.stale),
+            (now, self.plan.stale),
+            use_again,
             (keeps_hints, self.plan.standard),
             self.plan.stale_if_error,
         );

@@ -40,12 +40,14 @@ impl Shard {
         Self { entries, order: BTreeMap::new(), hints: BTreeMap::new(), claims: HashSet::new() }
     }
 
-    /// What there is for a request, and the blocks of what was removed because it is too old.
+    /// What there is for a request, and the blocks of what was removed because it is too old. `use_again` makes the number of a use of
+    /// that of the one before.
     pub(super) fn look_up(
         &mut self,
         key: &[u8],
         request: &Signature,
-        (now, turn, stale): (Moment, u64, Duration),
+        (now, stale): (Moment, Duration),
+        use_again: impl FnOnce(u64) -> u64,
         (keeps_hints, keeps_over): (bool, bool),
         stale_if_error: Duration,
     ) -> (Found, (u32, u32)) {
@@ -54,7 +56,7 @@ impl Shard {
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
         let is_fresh = |entry: &&mut Entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&&**entry);
         if let Some(entry) = entries.iter_mut().find(is_fresh) {
-            entry.used = turn;
+            entry.used = use_again(entry.used);
             return (Found::Hit(Arc::clone(&entry.object)), gone);
         }
         let is_gone = |object: &Object| {
