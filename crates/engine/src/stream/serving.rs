@@ -251,6 +251,8 @@ async fn answer(
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
+            // A rule has put something in the place of what began as an answer of the service, and stays logged as that.
+            let outcome = if ending.is_some() { SERVED } else { outcome };
             fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
         }
         // Of servers alone.

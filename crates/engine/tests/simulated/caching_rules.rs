@@ -41,6 +41,25 @@ fn a_hit_is_answered_here_from_its_start() {
     });
 }
 
+/// What a rule puts in the place of a hit is logged as what it began as, as in HAProxy, whether the hit flows or not.
+#[test]
+fn what_takes_the_place_of_a_hit_began_as_one() {
+    let flows = "http-response wait-for-body time 1s if { always_false }";
+    let rows =
+        [("deny status 403", "403 LR--"), ("return status 404", "404 LR--"), ("redirect location /x", "302 LR--")];
+    for (action, logged) in rows {
+        for flows in ["", flows] {
+            let rules = format!("http-response {action} if {{ res.cache_hit }}\n {flows}\n log-format \"%ST %tsc\"");
+            cached(&rules, "").run(move |world| async move {
+                let mut s1 = Service::at(S1);
+                missed(&mut s1, &request("GET /", ""), FRESH).await;
+                hit(&request("GET /", "")).await;
+                assert_eq!(said(world.lines(2).await), ["200 ----", logged]);
+            });
+        }
+    }
+}
+
 /// Credentials that a rule adds for the server after `cache-use` are the proxy's own; those of a client stay private, also where a
 /// rule removes them afterwards.
 #[test]

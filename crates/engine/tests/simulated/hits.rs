@@ -64,7 +64,7 @@ fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
     listen(&proxy).global(SOCKET).workers(&[1]).seeds(0..3).links(link).run(move |world| {
         let notes = Arc::clone(&notes);
         async move {
-            let mut s1 = Service::at(S1);
+            let (mut s1, mut told) = (Service::at(S1), Vec::new());
             let asks = requests();
             for asked in asks.iter().filter(|asked| asked.starts_with("GET") && asked.matches("\r\n").count() == 3) {
                 let mut client = Peer::connect(WEIR).await;
@@ -84,7 +84,7 @@ fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
                 client.send(asked).await;
                 let answer = answered(&mut client, asked.starts_with("HEAD")).await;
                 kept = Some(client).filter(|_| !answer.contains("\r\nconnection: close\r\n"));
-                notes.lock().unwrap().push(answer);
+                told.push(answer);
             }
             drop(kept);
             let lines = if at_a_time { 2 * asks.len() + 1 } else { asks.len() };
@@ -92,10 +92,11 @@ fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
                 let last = "GET /short HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
                 let mut client = Peer::connect(WEIR).await;
                 client.send(asks.concat() + last).await;
-                notes.lock().unwrap().push(String::from_utf8(client.receive_rest().await).unwrap());
+                told.push(String::from_utf8(client.receive_rest().await).unwrap());
             }
-            notes.lock().unwrap().extend(world.lines(lines).await);
-            notes.lock().unwrap().push(counted(&ask("show stat").await));
+            told.extend(world.lines(lines).await);
+            told.push(counted(&ask("show stat").await));
+            notes.lock().unwrap().append(&mut told);
         }
     });
     let mut found = found.lock().unwrap();
