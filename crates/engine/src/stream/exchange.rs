@@ -280,7 +280,7 @@ impl<'a> Exchange<'a> {
         *self.down.input_mut() = input;
     }
 
-    /// Goes on with an answer of a service that has begun.
+    /// Goes on with an answer of a service from where it is. How the exchange ends, where it does at once.
     pub fn take_up(&mut self, begun: Begun) -> Option<End> {
         self.answered = !matches!(begun, Begun::Nothing);
         match begun {
@@ -307,13 +307,13 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The link may serve another request.
     /// The answer without a body that has come ends the exchange, and nobody gets it.
     fn end_here(&mut self, keep_server: bool) {
         self.reusable = keep_server && !self.terms.close_server && self.down.received().is_empty();
         self.answer = if self.upload == Upload::Done { Answer::Done } else { Answer::Awaited };
     }
 
+    /// The link may serve another request.
     fn link_is_reusable(&self) -> bool {
         self.reusable && !self.odd && self.sent && self.answer == Answer::Done
     }
