@@ -84,8 +84,7 @@ impl<F: Future<Output = ()> + 'static> Recycled<F> {
 impl Recycled<dyn Named<Output = ()>> {
     /// See [`Named::name`].
     pub(crate) fn name(&mut self) -> &'static str {
-        // SAFETY: as where it is polled.
-        unsafe { Pin::new_unchecked(self.content.as_mut()) }.name()
+        self.pinned().name()
     }
 }
 
@@ -99,6 +98,13 @@ impl<T> Recycled<T> {
 }
 
 impl<T: ?Sized> Recycled<T> {
+    /// The content, where it stays.
+    #[inline]
+    fn pinned(&mut self) -> Pin<&mut T> {
+        // SAFETY: the box owns its content, and never moves it or hands out a plain `&mut` to it before `drop`.
+        unsafe { Pin::new_unchecked(self.content.as_mut()) }
+    }
+
     /// The content's size and alignment. A suspended future holds references into itself, which a plain `&T` would
     /// invalidate: it promises that nothing of the content changes.
     #[inline]
@@ -126,8 +132,7 @@ impl<F: Future + ?Sized> Future for Recycled<F> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the box owns its content, and never moves it or hands out a plain `&mut` to it before `drop`.
-        unsafe { Pin::new_unchecked(self.content.as_mut()) }.poll(context)
+        self.pinned().poll(context)
     }
 }
 

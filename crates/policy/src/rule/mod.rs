@@ -104,10 +104,8 @@ impl Rules {
     #[inline]
     pub fn let_answers_go_on(&self) -> bool {
         const FEW: usize = 16;
-        let is_prompt = |rule: &Rule| {
-            let waits = matches!(rule.action, Action::Wait(_) | Action::ReplaceBody(_) | Action::Mirror(_));
-            !waits
-        };
+        let is_prompt =
+            |rule: &Rule| !matches!(rule.action, Action::Wait(_) | Action::ReplaceBody(_) | Action::Mirror(_));
         self.response_content.is_empty() && self.http_response.len() <= FEW && self.http_response.iter().all(is_prompt)
     }
 }

@@ -214,8 +214,7 @@ pub fn abort_request(request: u16) -> [u8; HEADER] {
 pub fn get_values() -> Vec<u8> {
     let mut content = Vec::new();
     for name in VALUES {
-        content.extend_from_slice(&[name.len() as u8, 0]);
-        content.extend_from_slice(name);
+        push_parameter(name, b"", &mut content);
     }
     let mut record = header(kind::GET_VALUES, 0, content.len() as u16).to_vec();
     record.append(&mut content);
