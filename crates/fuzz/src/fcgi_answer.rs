@@ -1,6 +1,8 @@
-//! Any bytes as what a FastCGI application says, cut in any way: no panic, and the same pieces however the bytes are cut.
+//! Any bytes as what a FastCGI application says, cut in any way: no panic, the same pieces however the bytes are cut, and the same
+//! output where all of an answer is known at once.
 
-use wire::fcgi::{Decoder, Piece, ProtocolStatus, Values};
+use base::Buffer;
+use wire::fcgi::{Decoder, Piece, ProtocolStatus, Values, take_whole};
 
 /// What records say, without the places at which they were cut.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -63,5 +65,12 @@ pub fn run(input: &[u8]) {
                 assert_eq!(cut, whole);
             }
         }
+    }
+    let mut output = Buffer::with_capacity(input.len());
+    if take_whole(input, &mut output).is_some() {
+        let said = decode(&Decoder::default(), input, input.len(), usize::MAX);
+        let output = output.data().to_vec();
+        let expected = Said { output, ends: said.ends, ended: vec![ProtocolStatus::Complete], ..Said::default() };
+        assert_eq!(said, expected);
     }
 }

@@ -90,7 +90,7 @@ fn give_up_reserve() -> usize {
 // SAFETY: every block is the system allocator's, which keeps the trait's promises; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: the trait's promises are passed on to the system's allocator.
-    #[inline]
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         let attempt = || unsafe { System.alloc(layout) };
@@ -103,7 +103,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     // SAFETY: the trait's promises are passed on to the system's allocator.
-    #[inline]
+    #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         let attempt = || unsafe { System.alloc_zeroed(layout) };
@@ -116,7 +116,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     // SAFETY: the trait's promises are passed on to the system's allocator.
-    #[inline]
+    #[inline(never)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) };
@@ -124,7 +124,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     // SAFETY: the trait's promises are passed on to the system's allocator.
-    #[inline]
+    #[inline(never)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller's promise; where it fails, the old block is as it was.
         let attempt = || unsafe { System.realloc(block, layout, size) };

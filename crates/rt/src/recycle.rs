@@ -41,7 +41,9 @@ impl<F: Future> Named for F {
     }
 }
 
-/// Boxes a future in recycled memory.
+/// Boxes a future in recycled memory. For what is seldom awaited: callers are laid out for the case in which it is not.
+#[cold]
+#[inline(never)]
 pub fn boxed<F: Future>(future: F) -> Recycled<F> {
     Recycled::new(future)
 }

@@ -422,7 +422,7 @@ impl Answer {
         Ok(step)
     }
 
-    /// Hands all of it to a stream, where it is here. False: it has to flow.
+    /// Hands all of it to the client, where it is here. False: it has to flow.
     fn poll_whole(
         &mut self,
         cx: &mut Context<'_>,
@@ -430,13 +430,16 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut Moved,
     ) -> Result<bool, FlowError> {
-        let Downstream::H2(stream) = client else { return Ok(false) };
+        let stream = match client {
+            Downstream::H1(server) => return whole::send_answer(cx, &mut self.flow, &mut server.transport, moved),
+            Downstream::H2(stream) => stream,
+        };
         if let Upstream::H2(request) = upstream
             && whole::pass_answer(&mut self.flow, request, stream, moved)
         {
             return Ok(true);
         }
-        whole::send_answer(cx, &mut self.flow, stream, moved)
+        whole::send_answer(cx, &mut self.flow, &mut **stream, moved)
     }
 
     fn poll_flow(

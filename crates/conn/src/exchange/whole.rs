@@ -18,15 +18,16 @@ pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, m
     true
 }
 
-/// Hands an answer to a stream whose body is here behind its head. False: it has to flow, from where it is now.
+/// Hands an answer to a client whose body is here behind its head. False: it has to flow, from where it is now.
 pub(super) fn send_answer(
     cx: &mut Context<'_>,
     flow: &mut Flow,
-    stream: &mut Stream,
+    client: &mut impl ByteSink,
     moved: &mut Moved,
 ) -> Result<bool, FlowError> {
+    let closes = flow.closes;
     let Some((head, body)) = flow.at_hand() else { return Ok(false) };
-    match stream.poll_write(cx, head, body, false) {
+    match client.poll_write(cx, head, body, closes) {
         Poll::Pending => return Ok(false),
         Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
         Poll::Ready(Ok(written)) => moved.written += written,
@@ -41,13 +42,14 @@ pub(super) fn send_request(
     upstream: &mut Upstream<'_>,
     moved: &mut Moved,
 ) -> Option<Result<FlowStep, FlowError>> {
-    let (Upstream::H1(_) | Upstream::H2(_)) = upstream else { return None };
     let (head, Untouched::Length(0)) = flow.untouched()? else { return None };
     let nothing = &mut Buffer::empty();
     let written = match upstream {
         Upstream::H1(transport) => transport.poll_write(cx, head, nothing, false),
         Upstream::H2(request) => request.poll_write(cx, head, nothing, false),
-        _ => return None,
+        Upstream::Fcgi(connection) => connection.poll_write(cx, head, nothing, false),
+        Upstream::FcgiShare(request) => request.poll_write(cx, head, nothing, false),
+        Upstream::Service(_) => return None,
     };
     match written {
         Poll::Pending => return Some(Ok(FlowStep::AwaitsSink)),

@@ -279,6 +279,17 @@ impl Connection {
         }
     }
 
+    /// Moves the output of an answer that is here as a whole into `buffer`, and returns how many bytes that is.
+    fn take_whole(&mut self, buffer: &mut Buffer) -> Option<usize> {
+        if self.stage != Stage::Asked || self.decoder.is_inside() {
+            return None;
+        }
+        let count = fcgi::take_whole(self.input.data(), buffer)?;
+        self.input = Buffer::empty();
+        self.stage = Stage::Ended;
+        Some(count)
+    }
+
     /// Bytes of output, read into `buffer`; 0: all have come.
     fn poll_output(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let before = buffer.len();
@@ -296,7 +307,11 @@ impl Connection {
                 self.input = Buffer::empty();
             }
             match std::task::ready!(read) {
-                Ok(count) if count > 0 => {}
+                Ok(count) if count > 0 => {
+                    if let Some(count) = self.take_whole(buffer) {
+                        return Poll::Ready(Ok(count));
+                    }
+                }
                 // All that is missing is the word that nothing is.
                 Ok(_) if self.stage == Stage::Answered => {
                     self.stage = Stage::Failed;

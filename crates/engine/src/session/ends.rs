@@ -6,13 +6,21 @@ use std::net::SocketAddr;
 use super::Session;
 
 /// What is known of the ends of a client's connection beside the client's address.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Ends {
     /// Where it connected to, as rules of the session see it now; inside `None`: unknown. `None`: not asked yet.
     destination: Option<Option<SocketAddr>>,
     /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
     /// `None`: the connection was not asked yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
+    /// What an application is told of a client and a destination, written for a request before.
+    written: Option<Written>,
+}
+
+/// Text about two ends.
+struct Written {
+    ends: (Option<SocketAddr>, Option<SocketAddr>),
+    text: Vec<u8>,
 }
 
 impl Session {
@@ -25,11 +33,12 @@ impl Session {
         });
     }
 
-    fn ends(&self) -> Ends {
+    /// `None`: nothing is known yet.
+    fn known<T>(&self, read: impl FnOnce(&Ends) -> Option<T>) -> Option<T> {
         let ends = self.ends.take();
-        let known = ends.as_deref().copied().unwrap_or_default();
+        let found = ends.as_deref().and_then(read);
         self.ends.set(ends);
-        known
+        found
     }
 
     fn change(&self, with: impl FnOnce(&mut Ends)) {
@@ -55,12 +64,12 @@ impl Session {
 
     /// The client, whatever a balancer in front and rules of the session have said.
     pub fn original_client(&self) -> Option<SocketAddr> {
-        self.ends().connection.map_or(self.client(), |(client, _)| client)
+        self.known(|ends| ends.connection).map_or(self.client(), |(client, _)| client)
     }
 
     /// Where it connected to, whatever a balancer in front and rules of the session have said.
     pub fn original_destination(&self) -> Option<SocketAddr> {
-        match self.ends().connection {
+        match self.known(|ends| ends.connection) {
             Some((_, Some(destination))) => destination,
             Some((_, None)) => self.socket_destination(),
             None => self.destination(),
@@ -69,7 +78,7 @@ impl Session {
 
     /// The address that the client connected to. A system call the first time.
     pub fn destination(&self) -> Option<SocketAddr> {
-        if let Some(known) = self.ends().destination {
+        if let Some(known) = self.known(|ends| ends.destination) {
             return known;
         }
         let found = self.socket_destination();
@@ -88,6 +97,27 @@ impl Session {
 
     /// The address that the client connected to, if it was asked for before.
     pub fn known_destination(&self) -> Option<SocketAddr> {
-        self.ends().destination.flatten()
+        self.known(|ends| ends.destination).flatten()
+    }
+
+    /// Lends `read` what `write` writes about two ends. It is written again where they are others than the last time.
+    pub fn lend_written_ends(
+        &self,
+        ends: (Option<SocketAddr>, Option<SocketAddr>),
+        write: impl FnOnce(&mut Vec<u8>),
+        read: impl FnOnce(&[u8]),
+    ) {
+        let mut known = self.ends.take().unwrap_or_default();
+        let written = match known.written.take().filter(|written| written.ends == ends) {
+            Some(written) => written,
+            None => {
+                let mut text = Vec::new();
+                write(&mut text);
+                Written { ends, text }
+            }
+        };
+        read(&written.text);
+        known.written = Some(written);
+        self.ends.set(Some(known));
     }
 }

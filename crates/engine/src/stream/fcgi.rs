@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use base::buffer::Buffer;
 use base64ct::{Base64, Encoding as _};
@@ -89,7 +90,13 @@ pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, ba
 
 /// Who says to be asking, and how.
 fn note_user(request: &Head, parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>) {
-    let Some(value) = request.first(b"authorization") else { return };
+    if let Some(value) = request.first(b"authorization") {
+        note_credentials(value, parameters);
+    }
+}
+
+#[cold]
+fn note_credentials(value: &[u8], parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>) {
     let (scheme, rest) = value.split_at(value.iter().position(|byte| *byte == b' ').unwrap_or(value.len()));
     parameters.insert(Box::from(&b"AUTH_TYPE"[..]), scheme.to_vec());
     if !scheme.eq_ignore_ascii_case(b"basic") {
@@ -119,26 +126,17 @@ pub fn write_request(
         told.fields(request);
         told.set_by_rules();
         told.script(request, app, &script);
-        let destination = state.destination(session);
+        let (client, destination) = (state.client(session), state.destination(session));
         match (request.host(), destination) {
             (Some(host), _) => told.meta(b"SERVER_NAME", &[host]),
             (None, Some(address)) => told.meta(b"SERVER_NAME", &[&ShortText::address(address.ip())]),
             (None, None) => {}
         }
-        if let Some(address) = destination {
-            told.meta(b"SERVER_PORT", &[&ShortText::number(address.port().into())]);
-        }
         told.meta(b"SERVER_PROTOCOL", &[request.version_text()]);
-        if let Some(address) = state.client(session) {
-            told.meta(b"REMOTE_ADDR", &[&ShortText::address(address.ip())]);
-            told.meta(b"REMOTE_PORT", &[&ShortText::number(address.port().into())]);
-        }
+        told.connection(session, client, destination);
         told.files(app, &script);
         if !told.tells_length {
             told.meta(LENGTH, &[&ShortText::number(length.ok_or(ENDLESS)?)]);
-        }
-        if session.tls().is_some() {
-            told.meta(b"HTTPS", &[b"on"]);
         }
         Ok(())
     })
@@ -204,6 +202,7 @@ struct Parameters<'p, 'o> {
 
 impl Parameters<'_, '_> {
     /// One of CGI/1.1, in parts, unless a rule has set it or it is empty.
+    #[inline(never)]
     fn meta(&mut self, name: &[u8], value: &[&[u8]]) {
         let is_sent = name == QUERY || value.iter().any(|part| !part.is_empty());
         if is_sent && !self.prepared.parameters.contains_key(name) {
@@ -230,6 +229,18 @@ impl Parameters<'_, '_> {
         self.meta(b"REQUEST_URI", &[request.target_on_wire()]);
         self.meta(b"REQUEST_METHOD", &[request.method()]);
         self.meta(QUERY, &[script.query]);
+    }
+
+    /// The connection of the client. Mostly it is the same as for the request before.
+    fn connection(&mut self, session: &Session, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
+        if !self.prepared.parameters.is_empty() {
+            return connection(session, client, destination, |name, value| self.meta(name, &[value]));
+        }
+        session.lend_written_ends(
+            (client, destination),
+            |out| connection(session, client, destination, |name, value| fcgi::push_parameter(name, value, out)),
+            |written| self.writer.parameters(written),
+        );
     }
 
     /// Where the script is, and what its path leads to.
@@ -259,6 +270,25 @@ impl Parameters<'_, '_> {
                 _ => self.writer.field(name, value),
             }
         }
+    }
+}
+
+/// Tells the parameters that say where a connection comes from and where it went to.
+fn connection(
+    session: &Session,
+    client: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    mut tell: impl FnMut(&[u8], &[u8]),
+) {
+    if let Some(address) = destination {
+        tell(b"SERVER_PORT", &ShortText::number(address.port().into()));
+    }
+    if let Some(address) = client {
+        tell(b"REMOTE_ADDR", &ShortText::address(address.ip()));
+        tell(b"REMOTE_PORT", &ShortText::number(address.port().into()));
+    }
+    if session.tls().is_some() {
+        tell(b"HTTPS", b"on");
     }
 }
 

@@ -184,6 +184,7 @@ fn inject(state: &SharedStreamState) {
     }
 }
 
+#[cold]
 fn run_events(session: &Session, state: &StreamState, events: &[OtelEvent]) {
     let mut told = state.told.take().unwrap_or_default();
     for filter in filters(session, state) {

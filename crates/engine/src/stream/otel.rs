@@ -178,6 +178,7 @@ fn split_host(host: &[u8]) -> (&[u8], Option<u16>) {
 }
 
 /// Puts the context into a request: whoever gets it belongs to that span.
+#[cold]
 fn put(state: &mut StreamState, span_id: [u8; 8]) {
     let Some(trace) = &state.trace else { return };
     state.request.replace(b"traceparent", &TraceContext { span_id, ..trace.context }.encode());
@@ -220,6 +221,7 @@ pub fn begin_attempt(session: &Session, state: &mut StreamState, server: usize) 
     }
 }
 
+#[cold]
 fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize) {
     // A second attempt that has won is there already.
     let known = state.trace.as_mut().and_then(|trace| trace.attempt.as_mut());

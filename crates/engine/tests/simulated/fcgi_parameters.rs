@@ -33,8 +33,8 @@ fn an_application_is_told_what_cgi_says() {
                 ("REQUEST_METHOD", "GET"),
                 ("QUERY_STRING", "q=1&r"),
                 ("SERVER_NAME", "h:81"),
-                ("SERVER_PORT", "80"),
                 ("SERVER_PROTOCOL", "HTTP/1.1"),
+                ("SERVER_PORT", "80"),
             ];
             let found: Vec<_> = asked.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(found[..expected.len()], expected);
@@ -70,4 +70,33 @@ fn an_application_without_rules_is_told_the_same() {
     let found = found.lock().unwrap();
     assert!(found[0].iter().any(|(name, value)| (&**name, &**value) == ("DOCUMENT_ROOT", "/w")), "{found:?}");
     assert_eq!(found[0], found[1]);
+}
+
+/// What is told of a connection is kept for its next request, and told anew where a rule says something else.
+#[test]
+fn the_ends_of_a_connection_are_those_of_each_request() {
+    app(" http-request set-src req.hdr(x-src) if { req.hdr(x-src) -m found }\n http-request set-dst-port req.hdr(x-port) if { req.hdr(x-port) -m found }", " index i.php")
+        .run(|_| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            let rows = [
+                ("X-Src: 192.0.2.1\r\n", "192.0.2.1", "80"),
+                ("X-Src: 192.0.2.1\r\n", "192.0.2.1", "80"),
+                ("X-Src: 2001:db8::1\r\nX-Port: 81\r\n", "2001:db8::1", "81"),
+                ("X-Port: 82\r\nX-Src: 2001:db8::1\r\n", "2001:db8::1", "82"),
+                ("X-Src: 192.0.2.1\r\n", "192.0.2.1", "80"),
+            ];
+            let mut server = None;
+            for (fields, address, port) in rows {
+                client.send(format!("GET /a.php HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
+                if server.is_none() {
+                    server = Some(s1.accept().await);
+                }
+                let server = server.as_mut().unwrap();
+                let asked = request(server).await;
+                assert_eq!((asked.get("REMOTE_ADDR"), asked.get("SERVER_PORT")), (address, port), "{fields}");
+                server.send(answered(PLAIN)).await;
+                receive_plain(&mut client).await;
+            }
+        });
 }

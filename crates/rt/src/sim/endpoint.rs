@@ -71,45 +71,55 @@ impl SimSocket {
         self.with(|world, node| world.set_alarm(node, at));
     }
 
+    #[cold]
     pub(crate) fn accept(&self) -> io::Result<Option<(SimSocket, Address)>> {
         let accepted = self.with(World::accept)?;
         Ok(accepted.map(|(node, from)| (SimSocket { world: SharedWorld::clone(&self.world), node }, from)))
     }
 
+    #[cold]
     pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
         self.with(|world, node| world.receive(node, place))
     }
 
+    #[cold]
     pub(crate) fn has_something(&self) -> bool {
         self.with(|world, node| world.has_something(node))
     }
 
+    #[cold]
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         self.with(|world, node| world.send(node, bytes))
     }
 
+    #[cold]
     pub(crate) fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
         self.send(&bytes)
     }
 
     /// Bytes that may be sent now.
+    #[cold]
     pub(crate) fn send_capacity(&self) -> usize {
         self.with(|world, node| world.send_capacity(node))
     }
 
+    #[cold]
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         self.with(World::shutdown_write)
     }
 
+    #[cold]
     pub(crate) fn set_reset_on_close(&self) {
         self.with(World::set_reset_on_close);
     }
 
+    #[cold]
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         self.with(World::take_error)
     }
 
+    #[cold]
     pub(crate) fn local_address(&self) -> io::Result<Address> {
         self.with(|world, node| match world.peek_endpoint(node) {
             Some(endpoint) => Ok(endpoint.local.clone()),
@@ -117,20 +127,24 @@ impl SimSocket {
         })
     }
 
+    #[cold]
     pub(crate) fn peer_address(&self) -> io::Result<Address> {
         let remote = self.with(|world, node| world.peek_endpoint(node).map(|endpoint| endpoint.remote.clone()));
         remote.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
+    #[cold]
     pub(crate) fn connect_datagram(&self, to: &Address) -> io::Result<()> {
         self.with(|world, node| world.connect_datagram(node, to))
     }
 
+    #[cold]
     pub(crate) fn send_datagram(&self, to: Option<&Address>, parts: &[IoSlice<'_>]) -> io::Result<()> {
         let bytes = parts.iter().flat_map(|part| part.iter().copied()).collect();
         self.with(|world, node| world.send_datagram(node, to, bytes))
     }
 
+    #[cold]
     pub(crate) fn receive_datagram(&self, place: &mut [u8]) -> io::Result<Option<(usize, Address)>> {
         self.with(|world, node| world.receive_datagram(node, place))
     }
@@ -144,15 +158,18 @@ impl SimSocket {
     }
 
     /// Has a worker watch the socket.
+    #[cold]
     pub(crate) fn watch(&self, instance: u32, key: Key, watch: Watch) {
         self.with(|world, node| world.watch(node, instance, key, watch));
     }
 
+    #[cold]
     pub(crate) fn unwatch(&self, instance: u32) {
         self.with(|world, node| world.unwatch(node.slot, instance));
     }
 
     /// The number by which [`SimDriver::unwatch`] finds it.
+    #[cold]
     pub(crate) fn number(&self) -> i32 {
         self.node.slot as i32
     }
@@ -192,6 +209,7 @@ impl SimSocketView {
         }
     }
 
+    #[cold]
     pub(crate) fn local_address(&self) -> io::Result<Address> {
         self.ask(|endpoint| endpoint.local.clone())
     }
@@ -213,32 +231,39 @@ pub(crate) struct SimDriver {
 }
 
 impl SimDriver {
+    #[cold]
     pub(crate) fn now(&self) -> Moment {
         lock(&self.world).now()
     }
 
     /// Reads the clock, which takes as long as the script has said.
+    #[cold]
     pub(crate) fn measure(&self) -> Moment {
         lock(&self.world).measure()
     }
 
+    #[cold]
     pub(crate) fn wall(&self) -> WallTime {
         lock(&self.world).wall()
     }
 
+    #[cold]
     pub(crate) fn harvest(&self) -> Vec<(Key, Events)> {
         lock(&self.world).harvest(self.instance)
     }
 
+    #[cold]
     pub(crate) fn watch(&self, socket: &SimSocket, watch: Watch, key: Key) {
         socket.watch(self.instance, key, watch);
     }
 
+    #[cold]
     pub(crate) fn unwatch(&self, number: i32) {
         lock(&self.world).unwatch(number as u32, self.instance);
     }
 
     /// The socket with that number, for queries.
+    #[cold]
     pub(crate) fn view(&self, number: i32) -> SimSocketView {
         SimSocketView { world: SharedWorld::clone(&self.world), slot: number as u32 }
     }

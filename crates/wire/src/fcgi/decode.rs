@@ -1,9 +1,14 @@
 //! Records from bytes, however these are cut (specification, section 3.3). Holds the header of one record and the content of
 //! the one that ends a request; everything else is lent. Must never copy a body.
 
+use base::Buffer;
+
 use super::{HEADER, REQUEST, VERSION, kind};
 
-/// Bytes of the content of `FCGI_END_REQUEST` that mean something.
+/// Bytes of the content of `FCGI_END_REQUEST`.
+const END_CONTENT: usize = 8;
+
+/// Bytes of it that mean something.
 const END: usize = 5;
 
 /// Bytes are no record.
@@ -45,6 +50,44 @@ pub enum Piece<'d> {
         /// Their record ends with them.
         whole: bool,
     },
+}
+
+/// Moves the output of the usual answer into `out` where `data` is that and nothing else: records of output, maybe the word that it
+/// has ended, and the end of a request that is complete. Returns the bytes of output, which are more than none. `None`: nothing was
+/// moved, and [`Decoder::next`] has to look.
+pub fn take_whole(data: &[u8], out: &mut Buffer) -> Option<usize> {
+    // A part of an answer is told from its last bytes.
+    let end = data.len().checked_sub(HEADER + END_CONTENT).and_then(|end| data.get(end..))?;
+    if end.first_chunk() != Some(&[VERSION, kind::END_REQUEST, 0, 1, 0, END_CONTENT as u8, 0]) {
+        return None;
+    }
+    let before = out.len();
+    let taken = take_records(data, out);
+    if taken.is_none() {
+        out.truncate(before);
+    }
+    taken
+}
+
+fn take_records(mut data: &[u8], out: &mut Buffer) -> Option<usize> {
+    let (mut count, mut has_ended) = (0, false);
+    loop {
+        let (header, behind) = data.split_first_chunk::<HEADER>()?;
+        let [VERSION, kind, high, low, content @ .., padding, _] = *header else { return None };
+        if u16::from_be_bytes([high, low]) != REQUEST {
+            return None;
+        }
+        let (content, behind) = behind.split_at_checked(u16::from_be_bytes(content).into())?;
+        data = behind.get(padding.into()..)?;
+        match kind {
+            kind::STDOUT if content.is_empty() => has_ended = true,
+            kind::STDOUT if !has_ended && content.len() <= out.room() && out.push(content) => count += content.len(),
+            kind::END_REQUEST if data.is_empty() && content.get(END - 1) == Some(&0) => {
+                return (count > 0).then_some(count);
+            }
+            _ => return None,
+        }
+    }
 }
 
 /// A decoder of the records of one connection.
@@ -231,6 +274,49 @@ mod tests {
             }
         }
         Ok(format!("{output}|{errors}|{text}{}", if decoder.is_inside() { "inside" } else { "" }))
+    }
+
+    /// The output of an answer that is here as a whole, with so much room for it.
+    fn taken(bytes: &[u8], room: usize) -> Option<String> {
+        let mut out = Buffer::with_capacity(room + 1);
+        assert!(out.push(b"-"));
+        let count = take_whole(bytes, &mut out);
+        assert_eq!(out.len(), 1 + count.unwrap_or(0), "nothing is moved of a part");
+        count.map(|_| String::from_utf8_lossy(&out.data()[1..]).into_owned())
+    }
+
+    #[test]
+    fn the_usual_answer_is_taken_at_once() {
+        const END: &[u8] = b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x01\0\0\0\0";
+        let rows: &[(&[&[u8]], Option<&str>)] = &[
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi", END], Some("hi")),
+            (&[b"\x01\x06\0\x01\0\x02\x01\0hi.\x01\x06\0\x01\0\0\0\0", END], Some("hi")),
+            (&[b"\x01\x06\0\x01\0\x01\0\0h\x01\x06\0\x01\0\x01\x02\0i..", END], Some("hi")),
+            // Without output, without an end, with one that says something else or is larger, and with more behind it.
+            (&[b"\x01\x06\0\x01\0\0\0\0", END], None),
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x06\0\x01\0\0\0\0"], None),
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x03\0\x01\0\x08\0\0\0\0\0\0\x02\0\0\0"], None),
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x03\0\x01\0\x08\x01\0\0\0\0\0\0\0\0\0."], None),
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi", END, b"\x01"], None),
+            (&[b"\x01\x06\0\x01\0\x02\0\0hi", END, END], None),
+            // Output behind its end, an error before it, another request, another version.
+            (&[b"\x01\x06\0\x01\0\x01\0\0h\x01\x06\0\x01\0\0\0\0\x01\x06\0\x01\0\x01\0\0i", END], None),
+            (&[b"\x01\x07\0\x01\0\x02\0\0no\x01\x06\0\x01\0\x02\0\0hi", END], None),
+            (&[b"\x01\x06\0\x02\0\x02\0\0hi", END], None),
+            (&[b"\x02\x06\0\x01\0\x02\0\0hi", END], None),
+        ];
+        for (number, (parts, expected)) in rows.iter().enumerate() {
+            let bytes = parts.concat();
+            assert_eq!(taken(&bytes, 2).as_deref(), *expected, "{number}");
+            assert_eq!(taken(&bytes, 1), None, "{number}");
+            // The decoder says the same.
+            let Some(expected) = expected else { continue };
+            for end in 0..bytes.len() {
+                assert_eq!(taken(&bytes[..end], 2), None, "{number} {end}");
+            }
+            let found = said(&bytes, bytes.len(), 1000).unwrap();
+            assert!(found.starts_with(&format!("{expected}||")) && found.ends_with("Complete "), "{number} {found}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod encode;
 mod values;
 
 pub use answer::{PREFIX, settle};
-pub use decode::{Decoder, Malformed, Piece, ProtocolStatus};
+pub use decode::{Decoder, Malformed, Piece, ProtocolStatus, take_whole};
 pub use encode::{
     RequestWriter, abort_request, body_record, end_of_body, ends_body, get_values, keeps_connection, push_parameter,
     share_request,
