@@ -58,15 +58,15 @@ pub(crate) const TABLE: &[FilterKeyword] = &[
         "opentracing",
         "[id <id>] config <file>",
         "OpenTracing.",
-        "'filter opentracing' is not supported by Weir: the OpenTracing project has ended. Log lines with 'unique-id-format' or with \
-             the request's traceparent field, and 'trace' sources of the runtime API, tell how requests went.",
+        "'filter opentracing' is not supported by Weir: the OpenTracing project has ended, and HAProxy 3.5 has removed it. \
+             'filter otel config <file>' takes its place and sends spans to an OpenTelemetry collector.",
     ),
     refused(
         "ot",
         "[id <id>] config <file>",
         "OpenTracing, by its short name.",
-        "'filter ot' is not supported by Weir: the OpenTracing project has ended. Log lines with 'unique-id-format' or with \
-             the request's traceparent field, and 'trace' sources of the runtime API, tell how requests went.",
+        "'filter ot' is not supported by Weir: the OpenTracing project has ended, and HAProxy 3.5 has removed it. \
+             'filter otel config <file>' takes its place and sends spans to an OpenTelemetry collector.",
     ),
     supported("otel", "[id <id>] config <file>", "OpenTelemetry, by its short name.", otel::read),
     supported("spoe", "[engine <name>] config <file>", "Asks external agents.", spoe::read),
