@@ -1,9 +1,11 @@
 //! An agent that the finished program asks about requests over a socket, and what is said about the file that describes it.
 
-use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
+use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, wait_until, weir};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 pub const ENGINE: &str = "[e]
@@ -120,4 +122,48 @@ fn what_is_wrong_with_the_file_is_shown_where_it_is() {
         assert!(run.code() == Some(1), "{to}: {}", run.stderr);
         assert!(run.stderr.contains(expected) && run.stderr.contains(carets), "{to}: {}", run.stderr);
     }
+}
+
+/// What a page tells of the variables that the agent of `spop_agent` has set.
+const TOLD: &str =
+    "%[var(txn.waf.told)]|%[var(req.waf.status)]|%[var(sess.waf.known)]|%[var(proc.waf.last)]|%[var(txn.waf.stale)]";
+
+#[test]
+fn an_agent_of_another_author_decides_about_requests() {
+    let folder = Folder::new();
+    let program = folder.path("agent-program");
+    let mut build = Command::new("go");
+    build.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/spop_agent"));
+    build.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]).arg(&program).arg(".");
+    if !build.output().is_ok_and(|built| built.status.success()) {
+        eprintln!("SKIPPED: Go and haproxy-go are not there, and no agent of another author was asked");
+        return;
+    }
+    let args = "path=path query=query method=method src=src port=dst_port tls=ssl_fc raw=req.hdr(x-raw),hex2i,neg \
+                fields=req.hdrs,sha1,hex,lower nothing=req.hdr(x-none) body=req.body";
+    let engine = ENGINE.replace("args path=path", &format!("args {args}"));
+    let file = folder.write("engine.conf", &engine);
+    let (socket, agents) = (folder.path("socket"), folder.path("agent"));
+    let text = format!(
+        "{DEFAULTS}frontend f\n bind {}\n option http-buffer-request\n tcp-request content set-var(txn.waf.stale) str(old)\n filter \
+         spoe engine e config {file}\n http-request return status 403 content-type text/plain string no if {{ \
+         var(txn.waf.action) -m str deny }}\n http-request return status 200 content-type text/plain lf-string \"{TOLD}\"\n\
+         backend agents\n mode spop\n option spop-check\n server a {} check inter 10ms\n",
+        socket.display(),
+        agents.display()
+    );
+    let config = folder.write("spoe.cfg", &text);
+    let _agent = Running::start(Command::new(&program).arg(&agents));
+    wait_until("the agent listens", || agents.exists());
+    let _weir = Running::weir(&["-f", &config]);
+    let mut stream = connect_unix(&socket);
+    let post = "POST /a?q=1 HTTP/1.1\r\nhost: a\r\nx-raw: 7f\r\ncontent-length: 4\r\n\r\n\0\u{1}\n\"";
+    let (status, told) = exchange_on(&mut stream, post);
+    let (fields, rest) = told.split_once(" nothing=").expect("what the agent was told");
+    assert_eq!(status, 200, "{told}");
+    assert!(fields.starts_with("request path=/a query=q=1 method=POST "), "{told}");
+    assert!(fields.contains(" tls=false raw=-127 fields="), "{told}");
+    assert_eq!(rest, "<nil> body=\"\\x00\\x01\\n\\\"\"|403|1|2001:db8::1|");
+    let (status, body) = exchange_on(&mut stream, "GET /?f=/etc/passwd HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!((status, body.as_str()), (403, "no"));
 }
