@@ -118,6 +118,19 @@ impl Object {
     }
 }
 
+/// The part of a cache that an entry is in (W-TinyLFU).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// What came last, whatever its frequency.
+    Window,
+    /// What was not used since it came here: it makes room.
+    Probation,
+    /// What was used since then.
+    Protected,
+    /// Hints and no response.
+    Hints,
+}
+
 /// An entry.
 #[derive(Debug)]
 pub struct Entry {
@@ -129,14 +142,59 @@ pub struct Entry {
     pub(super) turn: u64,
     /// Its last use.
     pub(super) used: u64,
-    /// It has hints and no response.
-    pub(super) hints_alone: bool,
+    /// Where it is.
+    pub(super) segment: Segment,
 }
 
 impl Entry {
     /// One that was used last in that turn.
-    pub(super) fn new(object: Arc<Object>, blocks: u32, turn: u64) -> Self {
-        Self { object, blocks, turn, used: turn, hints_alone: false }
+    pub(super) fn new(object: Arc<Object>, blocks: u32, turn: u64, segment: Segment) -> Self {
+        Self { object, blocks, turn, used: turn, segment }
+    }
+
+    /// It has hints and no response.
+    pub(super) fn hints_alone(&self) -> bool {
+        self.segment == Segment::Hints
+    }
+
+    /// Its blocks, once it is removed.
+    pub(super) fn freed(&self) -> Freed {
+        let mut freed = Freed::default();
+        *freed.of(self.segment) = self.blocks;
+        freed
+    }
+}
+
+/// Blocks that were freed, by the part of the cache that they were in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Freed {
+    pub(super) window: u32,
+    pub(super) probation: u32,
+    pub(super) protected: u32,
+    pub(super) hints: u32,
+}
+
+impl Freed {
+    fn of(&mut self, segment: Segment) -> &mut u32 {
+        match segment {
+            Segment::Window => &mut self.window,
+            Segment::Probation => &mut self.probation,
+            Segment::Protected => &mut self.protected,
+            Segment::Hints => &mut self.hints,
+        }
+    }
+
+    /// Adds others.
+    pub(super) fn add(&mut self, more: Self) {
+        self.window += more.window;
+        self.probation += more.probation;
+        self.protected += more.protected;
+        self.hints += more.hints;
+    }
+
+    /// All of them.
+    pub(super) fn sum(&self) -> u32 {
+        self.window + self.probation + self.protected + self.hints
     }
 }
 

@@ -6,7 +6,9 @@
 mod disk;
 mod entry;
 mod flights;
+mod room;
 mod shard;
+mod sketch;
 mod storing;
 #[cfg(test)]
 mod tests;
@@ -20,12 +22,14 @@ pub use vary::{Codings, Signature, Varies};
 
 use base::moment::Moment;
 use config::spec::EarlyHints;
+use entry::Segment;
 use expression::pattern::Key;
+use room::Newcomer;
 use shard::Shard;
 use std::hash::BuildHasher;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,10 +41,6 @@ const BLOCK: u64 = 1_024;
 const OVERHEAD: u64 = 256;
 /// Shards: so many workers seldom meet.
 const SHARDS: usize = 16;
-/// Entries in use that are passed over in a shard while room is made.
-const PASSED_OVER: usize = 32;
-/// Entries that are removed for one that comes.
-const MOST_REMOVED: usize = 4_096;
 
 /// What a cache is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,9 +147,15 @@ pub struct Cache {
     used: AtomicU32,
     /// Of these, blocks of entries that hold hints alone.
     hints: AtomicU32,
+    /// Blocks of what came last.
+    window: AtomicU32,
+    /// Blocks of what was used since it came.
+    protected: AtomicU32,
+    /// How often keys were asked for.
+    sketch: sketch::Sketch,
     /// Its file.
     disk: Option<disk::Disk>,
-    /// The number of the last use: the entry with the smallest number was not used for the longest time.
+    /// The number of the last use: of entries, the one with the smallest number was not used for the longest time.
     turn: AtomicU64,
 }
 
@@ -164,9 +170,10 @@ impl Cache {
         let within = Key::new(key.bytes(b"within a shard"));
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(within))).collect();
         let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
-        let (used, hints, turn) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        let [used, hints, window, protected] = std::array::from_fn(|_| AtomicU32::new(0));
         let disk = (plan.disk > 0).then(|| disk::Disk::new(plan.disk));
-        Self { plan, key, shards, flights, used, hints, disk, turn }
+        let (sketch, turn) = (sketch::Sketch::new(plan.blocks), AtomicU64::new(0));
+        Self { plan, key, shards, flights, used, hints, window, protected, sketch, disk, turn }
     }
 
     /// What it is made of.
@@ -204,9 +211,11 @@ impl Cache {
         self.turn.fetch_add(1, Relaxed) + 1
     }
 
-    /// What it has for a request with that key and these fields.
+    /// What it has for a request with that key and these fields. The request is counted.
     pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
-        let mut shard = self.shard(key);
+        let hash = self.hash(key);
+        self.sketch.count(hash);
+        let mut shard = self.lock(hash as usize);
         // What was used last is used last again: threads that ask for the same have nothing to count.
         let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
         let keeps_hints = self.plan.hints != EarlyHints::Off;
@@ -252,7 +261,8 @@ impl Cache {
     }
 
     /// Begins to store a response to a request with that key. `length`: bytes of its body, where they are known. `None`: it is too
-    /// large, another one for the same request is being stored, or there is no room for it.
+    /// large, another one for the same request is being stored, or there is no room for it but that of what is asked for more
+    /// often.
     pub fn begin(
         self: &Arc<Self>,
         key: &[u8],
@@ -270,20 +280,20 @@ impl Cache {
         if !claimed {
             return None;
         }
-        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length);
+        // With a file nothing is lost that makes room.
+        let frequency = if self.disk.is_some() { u8::MAX } else { self.sketch.frequency(self.hash(key)) };
+        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, (length, frequency));
         storing.with_room(needed)
     }
 
     /// Stores the hints of a response alone.
     pub fn store_hints(&self, key: &[u8], object: Object) {
         let needed = blocks(object.hint_bytes());
-        if object.hint_bytes() > self.plan.largest.max(BLOCK) || !self.reserve(needed) {
+        if object.hint_bytes() > self.plan.largest.max(BLOCK) || !self.reserve(needed, &Newcomer::of_hints(needed)) {
             return;
         }
-        let entry = Entry { hints_alone: true, ..Entry::new(Arc::new(object), needed, self.next_turn()) };
-        self.hints.fetch_add(needed, Relaxed);
-        let freed = self.shard(key).insert(key, entry);
-        self.give_back(freed);
+        let entry = Entry::new(Arc::new(object), needed, self.next_turn(), Segment::Hints);
+        self.add(key, entry);
     }
 
     /// Forgets everything that is stored for a key.
@@ -292,7 +302,7 @@ impl Cache {
         let freed = self.shard(key).remove(key);
         self.give_back(freed);
         let lay_there = self.disk.as_ref().is_some_and(|disk| disk.remove(key));
-        freed != (0, 0) || lay_there
+        freed.sum() > 0 || lay_there
     }
 
     /// Forgets every entry that a caller chooses by its tags; how many there were.
@@ -304,109 +314,6 @@ impl Cache {
             count += removed;
         }
         count
-    }
-
-    /// Blocks of full entries, and of hints alone, that are not used any more.
-    fn give_back(&self, (full, hints): (u32, u32)) {
-        if full + hints > 0 {
-            self.hints.fetch_sub(hints, Relaxed);
-            self.used.fetch_sub(full + hints, Release);
-        }
-    }
-
-    /// Takes blocks, and removes what was not used for the longest time until there are enough.
-    fn reserve(&self, needed: u32) -> bool {
-        if needed > self.plan.blocks {
-            return false;
-        }
-        for _ in 0..MOST_REMOVED {
-            let used = self.used.load(Acquire);
-            if used.saturating_add(needed) <= self.plan.blocks {
-                if self.used.compare_exchange_weak(used, used + needed, Release, Relaxed).is_ok() {
-                    return true;
-                }
-            } else if !self.make_room() {
-                return false;
-            }
-        }
-        false
-    }
-
-    /// Removes one entry, or leaves nothing of it but its hints. False: all are in use.
-    fn make_room(&self) -> bool {
-        let oldest = |hints: bool| {
-            let shards = 0..self.shards.len();
-            shards.filter_map(|at| self.lock(at).oldest(hints, PASSED_OVER).map(|turn| (turn, at))).min()
-        };
-        let keeps_hints = self.plan.hints == EarlyHints::On;
-        match (oldest(false), keeps_hints) {
-            (Some((turn, at)), true) => {
-                self.strip(at, turn, oldest);
-                true
-            }
-            (Some((turn, at)), false) => {
-                self.drop_entry(at, turn);
-                true
-            }
-            (None, _) => match oldest(true) {
-                Some((turn, at)) => {
-                    self.drop_entry(at, turn);
-                    true
-                }
-                None => false,
-            },
-        }
-    }
-
-    fn drop_entry(&self, shard: usize, turn: u64) {
-        self.leave(shard, turn);
-        let freed = self.lock(shard).take(turn);
-        self.give_back(freed);
-    }
-
-    /// An entry that makes room for others goes to the file, if there is one.
-    fn leave(&self, shard: usize, turn: u64) {
-        let Some(disk) = &self.disk else { return };
-        let found = self.lock(shard).response(turn);
-        if let Some((key, object)) = found {
-            disk.leave(&key, &object);
-        }
-    }
-
-    /// Takes a response that lay in the file into the memory, where there is room.
-    fn admit(&self, key: &[u8], object: &Arc<Object>) {
-        let needed = blocks(object.head_bytes() + object.length);
-        if object.head_bytes() + object.length > self.plan.largest || !self.reserve(needed) {
-            return;
-        }
-        let turn = self.next_turn();
-        let entry = Entry::new(Arc::clone(object), needed, turn);
-        let freed = self.shard(key).insert(key, entry);
-        self.give_back(freed);
-    }
-
-    /// Leaves the hints of an entry alone; where these have no room, the oldest ones go first.
-    fn strip(&self, shard: usize, turn: u64, oldest: impl Fn(bool) -> Option<(u64, usize)>) {
-        let bytes = self.lock(shard).hint_bytes(turn);
-        let needed = match bytes {
-            Some(bytes) if bytes > 0 => blocks(bytes),
-            _ => return self.drop_entry(shard, turn),
-        };
-        self.leave(shard, turn);
-        for _ in 0..MOST_REMOVED {
-            if self.hints.load(Relaxed).saturating_add(needed) <= self.plan.hint_blocks {
-                break;
-            }
-            match oldest(true) {
-                Some((turn, at)) => self.drop_entry(at, turn),
-                None => return self.drop_entry(shard, turn),
-            }
-        }
-        let freed = self.lock(shard).strip(turn, needed);
-        if freed > 0 {
-            self.hints.fetch_add(needed, Relaxed);
-            self.used.fetch_sub(freed, Release);
-        }
     }
 
     /// Every entry, shard by shard, for those who show them.

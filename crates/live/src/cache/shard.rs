@@ -1,6 +1,7 @@
 //! Entries of a cache whose keys have similar hashes, by key and by their last use. Must never be asked without its lock, and
 //! never count the blocks of the whole cache.
 
+use super::entry::{Freed, Segment};
 use super::{Entry, Found, Listed, Object, Signature, Update, blocks};
 use base::moment::Moment;
 use expression::pattern::Key;
@@ -15,29 +16,18 @@ const REORDERED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Shard {
     entries: HashMap<Arc<[u8]>, Vec<Entry>, Key>,
-    /// The keys of entries with responses, by their turns. A use does not change it: who looks for the oldest entry puts those in
-    /// order that were used meanwhile.
-    order: BTreeMap<u64, Arc<[u8]>>,
-    /// The same of those with hints alone.
-    hints: BTreeMap<u64, Arc<[u8]>>,
+    /// The keys of entries by their turns, for each segment. A use does not change it: who looks for the oldest entry puts those
+    /// in order that were used meanwhile.
+    orders: [BTreeMap<u64, Arc<[u8]>>; 4],
     /// Responses that are being stored: key and request.
     claims: HashSet<(Box<[u8]>, Signature)>,
-}
-
-/// Blocks of a removed entry: of a response, or of hints.
-fn freed(entry: &Entry) -> (u32, u32) {
-    if entry.hints_alone { (0, entry.blocks) } else { (entry.blocks, 0) }
-}
-
-fn add(sum: &mut (u32, u32), more: (u32, u32)) {
-    *sum = (sum.0 + more.0, sum.1 + more.1);
 }
 
 impl Shard {
     /// An empty one, whose hashes have that key.
     pub(super) fn new(key: Key) -> Self {
         let entries = HashMap::with_hasher(key);
-        Self { entries, order: BTreeMap::new(), hints: BTreeMap::new(), claims: HashSet::new() }
+        Self { entries, orders: Default::default(), claims: HashSet::new() }
     }
 
     /// What there is for a request, and the blocks of what was removed because it is too old. `use_again` makes the number of a use of
@@ -50,11 +40,11 @@ impl Shard {
         use_again: impl FnOnce(u64) -> u64,
         (keeps_hints, keeps_over): (bool, bool),
         stale_if_error: Duration,
-    ) -> (Found, (u32, u32)) {
-        let mut gone = (0, 0);
+    ) -> (Found, Freed) {
+        let mut gone = Freed::default();
         let Some(entries) = self.entries.get_mut(key) else { return (Found::Nothing, gone) };
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
-        let is_fresh = |entry: &&mut Entry| !entry.hints_alone && !entry.object.is_over(now) && answers(&&**entry);
+        let is_fresh = |entry: &&mut Entry| !entry.hints_alone() && !entry.object.is_over(now) && answers(&&**entry);
         if let Some(entry) = entries.iter_mut().find(is_fresh) {
             entry.used = use_again(entry.used);
             return (Found::Hit(Arc::clone(&entry.object)), gone);
@@ -63,7 +53,7 @@ impl Shard {
             object.is_over(now) && !object.is_within(now, stale) && !object.is_within_error(now, stale_if_error)
         };
         let is_useful = |object: &Object| object.is_over(now) && object.is_within(now, stale);
-        let useful = entries.iter().find(|entry| !entry.hints_alone && is_useful(&entry.object) && answers(entry));
+        let useful = entries.iter().find(|entry| !entry.hints_alone() && is_useful(&entry.object) && answers(entry));
         if let Some(entry) = useful {
             return (Found::Stale(Arc::clone(&entry.object)), gone);
         }
@@ -73,7 +63,7 @@ impl Shard {
         let old =
             |entry: &Entry| !keeps_over && is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
         let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
-        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        turns.into_iter().for_each(|turn| gone.add(self.take(turn)));
         (found, gone)
     }
 
@@ -87,23 +77,23 @@ impl Shard {
         let entries = self.entries.get(key)?;
         let answers = |entry: &&Entry| {
             let (object, variant) = (&entry.object, &entry.object.variant);
-            !entry.hints_alone && object.is_within_error(now, stale) && variant.1.answers(variant.0, request)
+            !entry.hints_alone() && object.is_within_error(now, stale) && variant.1.answers(variant.0, request)
         };
         entries.iter().find(answers).map(|entry| Arc::clone(&entry.object))
     }
 
     /// Notes that a response to a request is being stored. False: one is already, or there are enough variants. Those that are
     /// over make way, and their blocks are told.
-    pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32, now: Moment) -> (bool, (u32, u32)) {
-        let mut gone = (0, 0);
+    pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32, now: Moment) -> (bool, Freed) {
+        let mut gone = Freed::default();
         let own: Vec<(u64, bool)> = self.entries.get(key).map_or_else(Vec::new, |entries| {
-            let varies = entries.iter().filter(|entry| !entry.hints_alone && entry.object.variant.0.any());
+            let varies = entries.iter().filter(|entry| !entry.hints_alone() && entry.object.variant.0.any());
             varies.map(|entry| (entry.turn, entry.object.is_over(now))).collect()
         });
         let mut count = own.len();
         if count >= variants as usize {
             for (turn, _) in own.iter().filter(|(_, over)| *over) {
-                add(&mut gone, self.take(*turn));
+                gone.add(self.take(*turn));
                 count -= 1;
             }
         }
@@ -119,30 +109,25 @@ impl Shard {
     ) -> Option<Arc<Object>> {
         let is = |entry: &&Entry| {
             let (varies, own) = entry.object.variant;
-            !entry.hints_alone && own.answers(varies, request) && chooses(&entry.object)
+            !entry.hints_alone() && own.answers(varies, request) && chooses(&entry.object)
         };
         self.entries.get(key)?.iter().find(is).map(|entry| Arc::clone(&entry.object))
     }
 
     /// Changes the response to such a request, or removes it; the blocks that were freed.
-    pub(super) fn freshen(
-        &mut self,
-        key: &[u8],
-        request: &Signature,
-        update: impl FnOnce(&Object) -> Update,
-    ) -> (u32, u32) {
+    pub(super) fn freshen(&mut self, key: &[u8], request: &Signature, update: impl FnOnce(&Object) -> Update) -> Freed {
         let is = |entry: &&mut Entry| {
             let (varies, own) = entry.object.variant;
-            !entry.hints_alone && own.answers(varies, request)
+            !entry.hints_alone() && own.answers(varies, request)
         };
         let Some(entry) = self.entries.get_mut(key).and_then(|entries| entries.iter_mut().find(is)) else {
-            return (0, 0);
+            return Freed::default();
         };
         match update(&entry.object) {
-            Update::Keep => return (0, 0),
+            Update::Keep => return Freed::default(),
             Update::Replace(object) if blocks(object.head_bytes() + object.length) <= entry.blocks => {
                 entry.object = Arc::from(object);
-                return (0, 0);
+                return Freed::default();
             }
             // It has grown, or is gone.
             Update::Replace(_) | Update::Remove => {}
@@ -157,8 +142,8 @@ impl Shard {
     }
 
     /// Adds an entry in the place of those that it replaces, whose blocks are told.
-    pub(super) fn insert(&mut self, key: &[u8], entry: Entry) -> (u32, u32) {
-        let mut gone = (0, 0);
+    pub(super) fn insert(&mut self, key: &[u8], entry: Entry) -> Freed {
+        let mut gone = Freed::default();
         let (varies, own) = entry.object.variant;
         let replaced = |old: &&Entry| {
             let (old_varies, old_own) = old.object.variant;
@@ -166,86 +151,94 @@ impl Shard {
         };
         let turns: Vec<u64> =
             self.entries.get(key).into_iter().flatten().filter(replaced).map(|old| old.turn).collect();
-        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        turns.into_iter().for_each(|turn| gone.add(self.take(turn)));
         let key: Arc<[u8]> = self.entries.get_key_value(key).map_or_else(|| key.into(), |(known, _)| Arc::clone(known));
-        let order = if entry.hints_alone { &mut self.hints } else { &mut self.order };
-        order.insert(entry.turn, Arc::clone(&key));
+        self.orders[entry.segment as usize].insert(entry.turn, Arc::clone(&key));
         self.entries.entry(key).or_default().push(entry);
         gone
     }
 
     /// Removes all entries of a key.
-    pub(super) fn remove(&mut self, key: &[u8]) -> (u32, u32) {
-        let mut gone = (0, 0);
+    pub(super) fn remove(&mut self, key: &[u8]) -> Freed {
+        let mut gone = Freed::default();
         let turns: Vec<u64> = self.entries.get(key).into_iter().flatten().map(|entry| entry.turn).collect();
-        turns.into_iter().for_each(|turn| add(&mut gone, self.take(turn)));
+        turns.into_iter().for_each(|turn| gone.add(self.take(turn)));
         gone
     }
 
     /// Removes the entries that are chosen by their tags: their blocks, and how many there were.
-    pub(super) fn purge(&mut self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> ((u32, u32), usize) {
+    pub(super) fn purge(&mut self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> (Freed, usize) {
         let chosen = self.entries.values().flatten().filter(|entry| chooses(&entry.object.tags));
         let turns: Vec<u64> = chosen.map(|entry| entry.turn).collect();
-        let mut gone = (0, 0);
-        turns.iter().for_each(|turn| add(&mut gone, self.take(*turn)));
+        let mut gone = Freed::default();
+        turns.iter().for_each(|turn| gone.add(self.take(*turn)));
         (gone, turns.len())
     }
 
+    /// The key of the entry of that turn.
+    pub(super) fn key(&self, turn: u64) -> Option<Arc<[u8]>> {
+        self.orders.iter().find_map(|order| order.get(&turn)).map(Arc::clone)
+    }
+
     fn find(&mut self, turn: u64) -> Option<&mut Entry> {
-        let key = self.order.get(&turn).or_else(|| self.hints.get(&turn))?;
+        let key = self.orders.iter().find_map(|order| order.get(&turn))?;
         self.entries.get_mut(key)?.iter_mut().find(|entry| entry.turn == turn)
     }
 
     /// Removes the entry of that turn.
-    pub(super) fn take(&mut self, turn: u64) -> (u32, u32) {
-        let Some(key) = self.order.remove(&turn).or_else(|| self.hints.remove(&turn)) else { return (0, 0) };
-        let Some(entries) = self.entries.get_mut(&key) else { return (0, 0) };
-        let Some(at) = entries.iter().position(|entry| entry.turn == turn) else { return (0, 0) };
+    pub(super) fn take(&mut self, turn: u64) -> Freed {
+        let Some(key) = self.orders.iter_mut().find_map(|order| order.remove(&turn)) else { return Freed::default() };
+        let Some(entries) = self.entries.get_mut(&key) else { return Freed::default() };
+        let Some(at) = entries.iter().position(|entry| entry.turn == turn) else { return Freed::default() };
         let entry = entries.swap_remove(at);
         if entries.is_empty() {
             self.entries.remove(&key);
         }
-        freed(&entry)
+        entry.freed()
     }
 
-    /// The turn of the entry that was not used for the longest time and is not being read, of those with responses or with hints
-    /// alone.
-    pub(super) fn oldest(&mut self, hints: bool, passed_over: usize) -> Option<u64> {
+    /// The turn of the entry of a segment that was not used for the longest time and is not being read. What was used on probation
+    /// is protected from then on; blocks of these are told.
+    pub(super) fn oldest(&mut self, segment: Segment, passed_over: usize) -> (Option<u64>, u32) {
+        let next = if segment == Segment::Probation { Segment::Protected } else { segment };
+        let mut promoted = 0;
         for _ in 0..REORDERED {
-            let (turn, used) = self.first_idle(hints, passed_over)?;
+            let Some((turn, used)) = self.first_idle(segment, passed_over) else { return (None, promoted) };
             if used == turn {
-                return Some(turn);
+                return (Some(turn), promoted);
             }
-            self.put_behind(turn, used);
+            let blocks = self.put_behind((turn, segment), (used, next));
+            promoted += if next == segment { 0 } else { blocks };
         }
-        self.first_idle(hints, passed_over).map(|(turn, _)| turn)
+        (self.first_idle(segment, passed_over).map(|(turn, _)| turn), promoted)
     }
 
     /// The turn and the last use of the first entry that is not being read.
-    fn first_idle(&self, hints: bool, passed_over: usize) -> Option<(u64, u64)> {
-        let order = if hints { &self.hints } else { &self.order };
+    fn first_idle(&self, segment: Segment, passed_over: usize) -> Option<(u64, u64)> {
         let idle = |(turn, key): (&u64, &Arc<[u8]>)| {
             let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == *turn)?;
             (Arc::strong_count(&entry.object) == 1).then_some((entry.turn, entry.used))
         };
-        order.iter().take(passed_over).find_map(idle)
+        self.orders[segment as usize].iter().take(passed_over).find_map(idle)
     }
 
-    /// Puts an entry where its last use belongs.
-    fn put_behind(&mut self, turn: u64, used: u64) {
-        if let Some(entry) = self.find(turn) {
-            entry.turn = used;
+    /// Puts an entry of a segment at another turn, in that segment; its blocks, and 0 where it is not there any more.
+    pub(super) fn put_behind(&mut self, from: (u64, Segment), (turn, segment): (u64, Segment)) -> u32 {
+        let Some(entry) = self.find(from.0).filter(|entry| entry.segment == from.1) else { return 0 };
+        (entry.turn, entry.used, entry.segment) = (turn, turn, segment);
+        let blocks = entry.blocks;
+        if let Some(key) = self.orders[from.1 as usize].remove(&from.0) {
+            self.orders[segment as usize].insert(turn, key);
         }
-        if let Some(key) = self.order.remove(&turn) {
-            self.order.insert(used, key);
-        }
+        blocks
     }
 
     /// The response of the entry of that turn, with its key.
     pub(super) fn response(&self, turn: u64) -> Option<(Arc<[u8]>, Arc<Object>)> {
-        let key = self.order.get(&turn)?;
-        let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == turn && !entry.hints_alone)?;
-        Some((Arc::clone(key), Arc::clone(&entry.object)))
+        let key = self.key(turn)?;
+        let entry = self.entries.get(&key)?.iter().find(|entry| entry.turn == turn && !entry.hints_alone())?;
+        let object = Arc::clone(&entry.object);
+        Some((key, object))
     }
 
     /// Bytes of an entry's hints.
@@ -253,13 +246,15 @@ impl Shard {
         self.find(turn).map(|entry| entry.object.hint_bytes())
     }
 
-    /// Leaves nothing of an entry but its hints, which take so many blocks; how many were freed.
-    pub(super) fn strip(&mut self, turn: u64, blocks: u32) -> u32 {
-        let Some(entry) = self.find(turn).filter(|entry| Arc::strong_count(&entry.object) == 1) else { return 0 };
-        let freed = entry.blocks.saturating_sub(blocks);
-        (entry.object, entry.blocks, entry.hints_alone) = (Arc::new(entry.object.hints_alone()), blocks, true);
-        if let Some(key) = self.order.remove(&turn) {
-            self.hints.insert(turn, key);
+    /// Leaves nothing of an entry but its hints, which take so many blocks; what it had before is told.
+    pub(super) fn strip(&mut self, turn: u64, blocks: u32) -> Freed {
+        let Some(entry) = self.find(turn).filter(|entry| Arc::strong_count(&entry.object) == 1) else {
+            return Freed::default();
+        };
+        let freed = entry.freed();
+        (entry.object, entry.blocks, entry.segment) = (Arc::new(entry.object.hints_alone()), blocks, Segment::Hints);
+        if let Some(key) = self.orders.iter_mut().find_map(|order| order.remove(&turn)) {
+            self.orders[Segment::Hints as usize].insert(turn, key);
         }
         freed
     }
@@ -282,7 +277,7 @@ impl Shard {
                 place: Arc::as_ptr(&entry.object) as usize,
                 hash: hash(key),
                 variant: if object.variant.0.any() { variant_number(object) } else { 0 },
-                hints_alone: entry.hints_alone,
+                hints_alone: entry.hints_alone(),
                 bytes: object.head_bytes() + object.length,
                 blocks: entry.blocks,
                 readers: Arc::strong_count(&entry.object) - 1,

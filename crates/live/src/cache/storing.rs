@@ -1,7 +1,8 @@
 //! A response while it is stored: it holds blocks of its cache, and is found only once all of it is there. Dropped before, it
 //! leaves nothing. Must never hold more than the cache has given it.
 
-use super::{Cache, Entry, Lead, Object, Signature, blocks};
+use super::entry::Freed;
+use super::{Cache, Entry, Lead, Newcomer, Object, Signature, blocks};
 use std::sync::Arc;
 
 /// Bytes of a piece of a body whose length is not known, or of a long one.
@@ -19,6 +20,8 @@ pub struct Storing {
     piece: Vec<u8>,
     /// Bytes of the body, where they are known.
     length: Option<u64>,
+    /// How often it was asked for.
+    frequency: u8,
     /// Blocks that it holds.
     blocks: u32,
     /// The request is one that others wait for.
@@ -31,14 +34,14 @@ impl Storing {
         key: Box<[u8]>,
         request: Signature,
         object: Object,
-        length: Option<u64>,
+        (length, frequency): (Option<u64>, u8),
     ) -> Self {
-        Self { cache, key, request, object: Some(object), piece: Vec::new(), length, blocks: 0, lead: None }
+        Self { cache, key, request, object: Some(object), piece: Vec::new(), length, frequency, blocks: 0, lead: None }
     }
 
     /// With so many blocks; `None`: there is no room.
     pub(super) fn with_room(mut self, needed: u32) -> Option<Self> {
-        if !self.cache.reserve(needed) {
+        if !self.cache.reserve(needed, &Newcomer { blocks: needed, frequency: self.frequency }) {
             return None;
         }
         self.blocks = needed;
@@ -63,7 +66,7 @@ impl Storing {
         }
         let needed = blocks(bytes);
         if needed > self.blocks {
-            if !cache.reserve(needed - self.blocks) {
+            if !cache.reserve(needed - self.blocks, &Newcomer { blocks: needed, frequency: self.frequency }) {
                 return false;
             }
             self.blocks = needed;
@@ -94,10 +97,8 @@ impl Storing {
             Arc::make_mut(&mut object.body).push(std::mem::take(&mut self.piece).into());
         }
         let blocks = std::mem::take(&mut self.blocks);
-        let turn = self.cache.next_turn();
-        let entry = Entry::new(Arc::new(object), blocks, turn);
-        let freed = self.cache.shard(&self.key).insert(&self.key, entry);
-        self.cache.give_back(freed);
+        let entry = Entry::new(Arc::new(object), blocks, self.cache.next_turn(), self.cache.entrance(blocks));
+        self.cache.add(&self.key, entry);
         // What lies in the file is older.
         if let Some(disk) = &self.cache.disk {
             disk.remove(&self.key);
@@ -108,6 +109,6 @@ impl Storing {
 impl Drop for Storing {
     fn drop(&mut self) {
         self.cache.shard(&self.key).disclaim(&self.key, &self.request);
-        self.cache.give_back((self.blocks, 0));
+        self.cache.give_back(Freed { probation: self.blocks, ..Freed::default() });
     }
 }

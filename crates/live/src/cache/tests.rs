@@ -86,41 +86,115 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert_eq!(["a", "b", "c", "d"].map(|key| hit(&cache, key, 1)), [true, false, true, true]);
     // What is being read stays, and counts.
     let Found::Hit(read) = cache.look_up(b"c", &Signature::default(), at(1)) else { panic!("it is there") };
+    ask(&cache, "e", 5);
+    ask(&cache, "f", 5);
     assert!(store(&cache, "e", 30_000) && store(&cache, "f", 30_000));
     assert!(hit(&cache, "c", 1) && !hit(&cache, "a", 1));
     drop(read);
     assert!(!store(&cache, "g", 40_000), "more than a response may have");
+    assert!(!store(&cache, "h", 30_000), "the others are asked for more often");
     cache.remove(b"c");
     cache.remove(b"e");
     cache.remove(b"f");
     assert_eq!(cache.available(), 64);
 }
 
-/// Uses only note themselves: the order is made where room is, and is that of the last uses all the same.
+/// Requests that find nothing, or something.
+fn ask(cache: &Cache, key: &str, times: usize) {
+    (0..times).for_each(|_| drop(cache.look_up(key.as_bytes(), &Signature::default(), at(1))));
+}
+
+/// A request, and what its response does to the cache. Whether it was a hit.
+fn serve(cache: &Arc<Cache>, key: &str) -> bool {
+    let found = hit(cache, key, 1);
+    if !found {
+        store(cache, key, 100);
+    }
+    found
+}
+
+/// A crawler asks for everything once, beside those who ask for the same again and again.
 #[test]
-fn entries_leave_in_the_order_of_their_last_uses() {
-    const ROOM: usize = 48;
-    let cache = cache(plan(ROOM as u32));
-    let (mut order, mut random, mut number) = (Vec::new(), 1_u64, 0);
-    for _ in 0..4_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let drawn = (random >> 33) as usize;
-        if order.len() < ROOM || drawn.is_multiple_of(4) {
-            number += 1;
-            let key = format!("{number}");
-            assert!(store(&cache, &key, 100));
-            order.push(key);
-            if order.len() > ROOM {
-                let oldest = order.remove(0);
-                assert!(!hit(&cache, &oldest, 1), "{oldest} was not used for the longest time");
-            }
-        } else {
-            let key = order.remove(drawn / 4 % order.len());
-            assert!(hit(&cache, &key, 1), "{key} is there");
-            order.push(key);
+fn what_is_asked_for_once_drives_out_nothing_that_is_asked_for_again() {
+    let cache = cache(plan(200));
+    let known: Vec<String> = (0..150).map(|number| format!("known {number}")).collect();
+    for _ in 0..4 {
+        for key in &known {
+            serve(&cache, key);
         }
     }
-    assert!(order.iter().all(|key| hit(&cache, key, 1)));
+    for number in 0..1_000 {
+        assert!(!serve(&cache, &format!("once {number}")));
+        // What came last is there, for a while.
+        assert!(serve(&cache, &format!("once {number}")), "{number}");
+    }
+    let kept = known.iter().filter(|key| hit(&cache, key, 1)).count();
+    assert!(kept > 140, "{kept} of 150");
+    // Others that are asked for again and again come in, and what is not asked for any more leaves.
+    let others: Vec<String> = (0..150).map(|number| format!("other {number}")).collect();
+    for _ in 0..40 {
+        for key in &others {
+            serve(&cache, key);
+        }
+    }
+    let came = others.iter().filter(|key| hit(&cache, key, 1)).count();
+    assert!(came > 140, "{came} of 150");
+    cache.purge(|_| true);
+    let counted = [&cache.used, &cache.window, &cache.protected, &cache.hints].map(|count| count.load(Relaxed));
+    assert_eq!(counted, [0; 4]);
+}
+
+/// A few are asked for often and many seldom: more are served than by a cache that keeps what was used last.
+#[test]
+fn frequencies_serve_more_than_the_order_of_uses_alone() {
+    const ROOM: usize = 100;
+    let cache = cache(plan(ROOM as u32));
+    let (mut order, mut random) = (Vec::new(), 1_u64);
+    let (mut served, mut by_order) = (0, 0);
+    for _ in 0..30_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let drawn = (random >> 33) as f64 / f64::from(u32::MAX >> 1);
+        let key = format!("{}", (5_000.0 * drawn.powi(4)) as u32);
+        served += u32::from(serve(&cache, &key));
+        match order.iter().position(|known| *known == key) {
+            Some(at) => {
+                by_order += 1;
+                order.remove(at);
+            }
+            None if order.len() == ROOM => drop(order.remove(0)),
+            None => {}
+        }
+        order.push(key);
+    }
+    assert!(served * 10 > by_order * 11, "{served} of 30000, {by_order} by the order of their uses");
+}
+
+/// Threads that store and ask at a time: nothing is counted twice or lost.
+#[test]
+fn blocks_are_counted_right_by_many_threads() {
+    let cache = cache(plan(300));
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = thread + 1;
+                for _ in 0..4_000 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let drawn = (random >> 33) as usize;
+                    let key = format!("{}", drawn % 400);
+                    match drawn >> 16 & 15 {
+                        0 => cache.remove(key.as_bytes()),
+                        1 => store(cache, &key, drawn % 9_000),
+                        _ => serve(cache, &key),
+                    };
+                    assert!(cache.used.load(Relaxed) <= 300);
+                }
+            });
+        }
+    });
+    cache.purge(|_| true);
+    let counted = [&cache.used, &cache.window, &cache.protected, &cache.hints].map(|count| count.load(Relaxed));
+    assert_eq!(counted, [0; 4]);
 }
 
 #[test]
@@ -235,6 +309,13 @@ fn what_leaves_the_memory_lies_in_the_file() {
     let found = read(&cache, &file, "a").expect("it lies in the file");
     assert_eq!((found.body.concat(), found.head.status()), (vec![b'x'; 25_000], 200));
     assert!(hit(&cache, "a", 1), "it is in the memory again");
+    // However often the others are asked for, what is new is stored.
+    ask(&cache, "a", 9);
+    ask(&cache, "d", 9);
+    for key in ["x", "y"] {
+        assert!(store(&cache, key, 25_000));
+        write(&cache, &mut file);
+    }
     // What is over is not looked for.
     assert!(cache.place(b"a", &Signature::default(), at(60)).is_none());
     assert!(cache.place(b"e", &Signature::default(), at(1)).is_none());

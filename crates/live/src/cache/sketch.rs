@@ -1,0 +1,112 @@
+//! How often keys were asked for lately, about: the frequencies of TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly
+//! Efficient Cache Admission Policy", 2017). A key has four counters of four bits in one line of the processor's cache, and the
+//! smallest of them is its frequency. All threads count without a lock: what two count at once may be lost. Must never know a
+//! key, and never write where a counter is full.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words of a line, each of 16 counters.
+const LINE: usize = 8;
+/// Counters of a key.
+const ROWS: u32 = 4;
+/// What a counter holds at most.
+const FULL: u64 = 15;
+/// Requests that are counted until another word is aged.
+const AGED_EVERY: u64 = 16;
+/// The bits of a word that its counters keep when they are halved.
+const HALVES: u64 = 0x7777_7777_7777_7777;
+/// Words at most: 8 MB.
+const MOST_WORDS: usize = 1 << 20;
+
+/// The frequencies of keys.
+#[derive(Debug)]
+pub(super) struct Sketch {
+    words: Box<[AtomicU64]>,
+    /// Requests that were counted. For each 16th of them one word is halved, in turn: what is not asked for any more is
+    /// forgotten, and no request pays for all of it.
+    counted: AtomicU64,
+}
+
+impl Sketch {
+    /// For a cache of that many blocks.
+    pub(super) fn new(blocks: u32) -> Self {
+        let words = (blocks as usize / 4).next_power_of_two().clamp(LINE * 8, MOST_WORDS);
+        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), counted: AtomicU64::new(0) }
+    }
+
+    /// The words of a key's counters, and how far these lie from the end of their words.
+    fn places(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u32)> {
+        // The low bits of the hash choose the shard.
+        let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let line = (mixed >> 32) as usize % (self.words.len() / LINE) * LINE;
+        (0..ROWS).filter_map(move |row| {
+            let own = (mixed >> (8 * row)) as usize & 0xff;
+            let word = self.words.get(line + row as usize * 2 + (own & 1))?;
+            Some((word, (own as u32 >> 1 & 15) * 4))
+        })
+    }
+
+    /// Counts a request for a key with that hash.
+    pub(super) fn count(&self, hash: u64) {
+        let mut grows = false;
+        for (word, shift) in self.places(hash) {
+            let seen = word.load(Relaxed);
+            if seen >> shift & FULL < FULL {
+                grows |= word.compare_exchange(seen, seen + (1 << shift), Relaxed, Relaxed).is_ok();
+            }
+        }
+        if grows {
+            let counted = self.counted.fetch_add(1, Relaxed);
+            if counted.is_multiple_of(AGED_EVERY) {
+                let aged = self.words.get((counted / AGED_EVERY) as usize % self.words.len());
+                aged.into_iter().for_each(|word| word.store(word.load(Relaxed) >> 1 & HALVES, Relaxed));
+            }
+        }
+    }
+
+    /// How often a key with that hash was asked for, up to 15.
+    pub(super) fn frequency(&self, hash: u64) -> u8 {
+        let counters = self.places(hash).map(|(word, shift)| (word.load(Relaxed) >> shift & FULL) as u8);
+        counters.min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: u64) -> u64 {
+        number.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
+    #[test]
+    fn requests_are_counted_up_to_15_and_told_apart() {
+        let sketch = Sketch::new(65_536);
+        for number in 0..1_000 {
+            for _ in 0..number % 20 {
+                sketch.count(hash(number));
+            }
+        }
+        let wrong =
+            (0..1_000).filter(|number| u64::from(sketch.frequency(hash(*number))) != (number % 20).min(15)).count();
+        assert!(wrong < 50, "{wrong} of 1000 frequencies");
+        assert_eq!(sketch.frequency(hash(5_000_000)), 0);
+        // A counter that is full is not written: threads that ask for the same key write nothing.
+        let before = sketch.counted.load(Relaxed);
+        let full = (0..1_000).find(|number| sketch.frequency(hash(*number)) == 15).expect("one of the thousand");
+        (0..100).for_each(|_| sketch.count(hash(full)));
+        assert_eq!(sketch.counted.load(Relaxed), before);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_any_more_is_forgotten() {
+        let sketch = Sketch::new(1_024);
+        (0..15).for_each(|_| sketch.count(hash(1)));
+        assert_eq!(sketch.frequency(hash(1)), 15);
+        let words = sketch.words.len() as u64;
+        (0..words * AGED_EVERY * 6).for_each(|number| sketch.count(hash(number + 10)));
+        assert!(sketch.frequency(hash(1)) < 8, "{}", sketch.frequency(hash(1)));
+        let whole: u64 = sketch.words.iter().map(|word| u64::from(word.load(Relaxed).count_ones())).sum();
+        assert!(whole > 0);
+    }
+}
