@@ -25,6 +25,8 @@ pub struct Terms {
     pub asks_values: bool,
     /// Standard error is kept to be logged (`log-stderr`).
     pub keeps_errors: bool,
+    /// It carries several requests, unless the application says otherwise (`option mpxs-conns`).
+    pub shares: bool,
     /// Requests at a time, unless the application says another number (`option max-reqs`).
     pub max_requests: usize,
     /// Requests in all after which no other one begins (`max-reuse`). 0: no limit.
@@ -337,7 +339,7 @@ impl State {
             return;
         }
         let most = values.max_requests().map_or(self.terms.max_requests, |most| most as usize);
-        let shares = values.shares_connections() != Some(false);
+        let shares = values.shares_connections().unwrap_or(self.terms.shares);
         self.limit = if shares { most.clamp(1, MAX_REQUESTS) } else { 1 };
         self.values = None;
     }

@@ -69,13 +69,14 @@ pub fn open(
     Some(link)
 }
 
-/// Speaks FastCGI on a connection that was just opened, which carries several requests (`option mpxs-conns`). As [`open`].
+/// Speaks FastCGI on a connection that was just opened, which may carry several requests. As [`open`].
 pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &FcgiApp, link: Link) -> Option<Link> {
     let worker = &session.worker;
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = fcgi::Terms {
         asks_values: app.get_values,
         keeps_errors: app.logs_errors,
+        shares: app.shares_connections,
         max_requests: app.max_requests,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
     };
@@ -89,9 +90,10 @@ pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &Fcg
     Some(link)
 }
 
-/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`).
+/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`), or may turn out to
+/// (`option get-values`).
 pub fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
-    let app = backend.fcgi.as_deref().filter(|app| app.shares_connections && app.keep_conn)?;
+    let app = backend.fcgi.as_deref().filter(|app| (app.shares_connections || app.get_values) && app.keep_conn)?;
     let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
     (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
 }

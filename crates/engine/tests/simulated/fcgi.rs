@@ -142,7 +142,17 @@ fn connections_are_kept_where_both_want_that() {
             client.send(GET).await;
         }
         request(&mut server).await;
+        server.send(answered(PLAIN)).await;
+        receive_plain(&mut client).await;
         assert_eq!(s1.accepted(), 1);
+        world.forget_log();
+    });
+    app("http-reuse always", "").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        request(&mut server).await;
         // The end of the request comes after its answer: the connection is closed.
         server.send(record(6, b"Date: d\r\nContent-Length: 2\r\n\r\nok")).await;
         client.expect("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-length: 2\r\n\r\nok").await;
@@ -407,33 +417,48 @@ fn several_requests_go_over_one_connection_and_are_answered_in_any_order() {
 
 #[test]
 fn a_connection_carries_one_request_until_the_application_permits_more() {
-    for (says, shared) in [("1", true), ("0", false)] {
-        shared_app("", " option get-values\n option max-reqs 10").run(move |world| async move {
-            let mut s1 = Service::at(S1);
-            let (mut first, mut second) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
-            first.send(get("/a")).await;
-            let mut server = s1.accept().await;
-            server.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
-            assert_eq!(next_request(&mut server).await.1, "/a");
-            let values = format!("\x0d\x01FCGI_MAX_REQS2\x0f\x01FCGI_MPXS_CONNS{says}");
-            server.send(record_of(0, 10, values.as_bytes())).await;
-            sleep(10).await;
-            second.send(get("/b")).await;
-            if shared {
-                assert_eq!(next_request(&mut server).await, (2, "/b".to_owned()));
-                server.send(answered_to(2, &format!("{NAMED}bb"))).await;
-                expect_answer(&mut second, "bb").await;
-                assert_eq!(s1.accepted(), 1);
-            } else {
-                let mut other = s1.accept().await;
-                other.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
-                assert_eq!(next_request(&mut other).await, (1, "/b".to_owned()));
-                other.send(answered_to(1, &format!("{NAMED}bb"))).await;
-                expect_answer(&mut second, "bb").await;
+    // What the application says counts, and the option where it says nothing.
+    let says = |answer: &str| format!("\x0d\x01FCGI_MAX_REQS2{answer}");
+    let (yes, no) = (says("\x0f\x01FCGI_MPXS_CONNS1"), says("\x0f\x01FCGI_MPXS_CONNS0"));
+    let option = " option mpxs-conns\n option get-values\n option max-reqs 10";
+    let rows = [
+        (option, &yes, true),
+        (option, &no, false),
+        (option, &says(""), true),
+        (" option get-values", &yes, true),
+        (" option get-values", &no, false),
+        (" option get-values", &says(""), false),
+    ];
+    for (section, values, shared) in rows {
+        let values = values.clone();
+        app("http-reuse always", section).workers(&[1]).run(move |world| {
+            let values = values.clone();
+            async move {
+                let mut s1 = Service::at(S1);
+                let (mut first, mut second) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+                first.send(get("/a")).await;
+                let mut server = s1.accept().await;
+                server.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
+                assert_eq!(next_request(&mut server).await.1, "/a");
+                server.send(record_of(0, 10, values.as_bytes())).await;
+                sleep(10).await;
+                second.send(get("/b")).await;
+                if shared {
+                    assert_eq!(next_request(&mut server).await, (2, "/b".to_owned()));
+                    server.send(answered_to(2, &format!("{NAMED}bb"))).await;
+                    expect_answer(&mut second, "bb").await;
+                    assert_eq!(s1.accepted(), 1);
+                } else {
+                    let mut other = s1.accept().await;
+                    other.expect(b"\x01\x09\0\0\0\x20\0\0\x0d\0FCGI_MAX_REQS\x0f\0FCGI_MPXS_CONNS").await;
+                    assert_eq!(next_request(&mut other).await, (1, "/b".to_owned()));
+                    other.send(answered_to(1, &format!("{NAMED}bb"))).await;
+                    expect_answer(&mut second, "bb").await;
+                }
+                server.send(answered_to(1, &format!("{NAMED}aa"))).await;
+                expect_answer(&mut first, "aa").await;
+                world.forget_log();
             }
-            server.send(answered_to(1, &format!("{NAMED}aa"))).await;
-            expect_answer(&mut first, "aa").await;
-            world.forget_log();
         });
     }
 }
