@@ -7,6 +7,8 @@ use config::document::{Document, Line};
 use config::keyword::anonymous;
 use config::keyword::catalogue::{self, DUMP_CLASSES};
 use config::text;
+use control::runtime::{Mode, process};
+use std::collections::BTreeMap;
 
 /// The keywords of a list of classes such as `cfg,smp`; the classes themselves for `help` or none.
 #[must_use]
@@ -21,20 +23,52 @@ pub fn keywords(classes: &str) -> String {
             "all" => {
                 policy::catalogue::dump_acls(&mut out);
                 catalogue::dump(&mut out);
+                dump_commands(&mut out);
                 policy::catalogue::dump_converters(&mut out);
                 catalogue::dump_filters(&mut out);
                 policy::catalogue::dump_fetches(&mut out);
+                dump_services(&mut out);
             }
             "acl" => policy::catalogue::dump_acls(&mut out),
             "cfg" => catalogue::dump(&mut out),
+            "cli" => dump_commands(&mut out),
             "cnv" => policy::catalogue::dump_converters(&mut out),
             "flt" => catalogue::dump_filters(&mut out),
             "smp" => policy::catalogue::dump_fetches(&mut out),
-            // The other classes have no members yet, and an unknown class has none either.
+            "svc" => dump_services(&mut out),
             _ => {}
         }
     }
     out
+}
+
+/// Commands of the runtime API and of the master's command line, with who has them and what has to be switched on before.
+fn dump_commands(out: &mut String) {
+    let of_worker = process::commands().map(|(name, mode)| (name, (false, Some(mode))));
+    let of_master = crate::master::commands().map(|name| (name, (true, None)));
+    let mut all: BTreeMap<&str, (bool, Option<Mode>)> = BTreeMap::new();
+    for (name, (master, mode)) in of_worker.chain(of_master) {
+        let known = all.entry(name).or_default();
+        *known = (known.0 || master, known.1.or(mode));
+    }
+    out.push_str("# List of registered CLI keywords:\n");
+    for (name, (master, mode)) in all {
+        let master = if master { "[MASTER] " } else { "" };
+        let worker = if mode.is_some() { "[WORKER] " } else { "" };
+        let mode = match mode {
+            Some(Mode::Expert) => "[EXPERT] ",
+            Some(Mode::Experimental) => "[EXPERIM] ",
+            Some(Mode::Normal | Mode::Debug) | None => "",
+        };
+        out.push_str(&format!("{name} {master}{worker}{mode}\n"));
+    }
+}
+
+/// The services that `use-service` may name without any script.
+fn dump_services(out: &mut String) {
+    out.push_str("# List of registered service names:\n");
+    let services = control::services::built_in();
+    services.names().iter().for_each(|row| out.push_str(&format!("{}\n", row.name)));
 }
 
 /// The text of every section. A key other than 0 hides names, addresses and whatever may be a secret.
@@ -117,7 +151,14 @@ mod tests {
     fn keywords_are_listed_by_class() {
         assert!(keywords("help").contains("\ncfg: ") && keywords("") == keywords("help"));
         assert!(keywords("cfg").contains("\n\tmaxconn\n"));
-        assert_eq!(keywords("all"), keywords("acl,cfg,cnv,flt,smp,nonsense"));
+        assert_eq!(keywords("all"), keywords("acl,cfg,cli,cnv,flt,smp,svc,nonsense"));
+        assert_eq!(keywords("svc"), "# List of registered service names:\nprometheus-exporter\nhaterm\n");
+        let commands = keywords("cli");
+        for line in
+            ["show info [WORKER] ", "help [MASTER] [WORKER] ", "reload [MASTER] ", "httpclient [WORKER] [EXPERT] "]
+        {
+            assert!(commands.lines().any(|own| own == line), "{line}");
+        }
     }
 
     #[test]

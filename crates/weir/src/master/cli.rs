@@ -46,6 +46,11 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     }
 }
 
+/// The names of its commands, those of the protocol included.
+pub fn commands() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().chain(control::runtime::command::basic::<Counter>()).map(|row| row.name)
+}
+
 const TABLE: &[Command<Counter>] = &[
     Command::new("@!<pid>", "@!<pid>", "send a command to the <pid> process", Run::Now(nothing)),
     Command::new(

@@ -17,6 +17,7 @@ use crate::listeners::{self, Older};
 use crate::load;
 use crate::messages::{Messages, Refused};
 use crate::{background, host};
+pub(crate) use cli::commands;
 use config::document::Sources;
 use config::spec::{GlobalSpec, LifetimeSpec};
 use config::{InputFile, LoadOptions, Loaded};

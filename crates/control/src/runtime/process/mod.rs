@@ -103,6 +103,12 @@ const TABLES: &[&[Command<Worker>]] = &[
     traces::TABLE,
 ];
 
+/// Every command of the process, those of the protocol included: its name, and what has to be switched on before.
+pub fn commands() -> impl Iterator<Item = (&'static str, Mode)> {
+    let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
+    set.map(|row| (row.name, row.mode))
+}
+
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.
 pub fn reference() -> String {
     let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
