@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::io;
 
+use weir_config::diagnostic::Severity;
 use weir_config::environment::Environment;
 use weir_config::keyword::SpecOptions;
 use weir_config::spec::{FilterSpec, Mode, SpoeEvent};
@@ -209,7 +210,23 @@ fn options_of_agents_are_refused_in_haproxys_words() {
     for (line, expected) in rows {
         assert_eq!(said("config f", &format!("{AGENT} {line}\n")), [expected], "{line}");
     }
-    for accepted in ["timeout hello x", "maxerrrate x", "max-waiting-frames 0", "no log", "messages", "groups"] {
+    for accepted in ["no log", "messages", "groups"] {
         assert_eq!(said("config f", &format!("{AGENT} {accepted}\n")), [""; 0], "{accepted}");
+    }
+    let ignored = [
+        ("timeout hello x", "timeout hello"),
+        ("timeout idle 1s", "timeout idle"),
+        ("maxconnrate 1", "maxconnrate"),
+        ("maxerrrate x", "maxerrrate"),
+        ("max-waiting-frames 0", "max-waiting-frames"),
+        ("option async", "option async"),
+        ("no option async", "option async"),
+        ("option send-frag-payload", "option send-frag-payload"),
+    ];
+    for (line, name) in ignored {
+        let found = loaded("config f", &format!("{AGENT} {line}\n")).diagnostics;
+        let told: Vec<_> = found.iter().filter(|found| found.severity == Severity::Diag).map(|d| &*d.message).collect();
+        let expected = format!("'{name}' has no counterpart in Weir and is ignored (in section 'spoe-agent a').");
+        assert_eq!(told, [expected], "{line}");
     }
 }

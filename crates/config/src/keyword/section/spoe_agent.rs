@@ -1,7 +1,7 @@
 //! The agent section of an SPOE file (SPOE.txt, section 2.2). Must never look for what it names: messages, groups and a
 //! backend.
 
-use super::{SectionContext, SectionKeyword, supported};
+use super::{SectionContext, SectionKeyword, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Word};
 use crate::keyword::argument::{leading_number, milliseconds};
@@ -15,23 +15,23 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("groups", "<group>...", "Groups that rules may send.", groups),
     supported("log", "{ global | <target> ... }", "Where log lines go.", log),
     supported("max-frame-size", "<number>", "Bytes of a frame at most.", max_frame_size),
-    supported("max-waiting-frames", "<number>", "Without effect, as in HAProxy.", ignored_number),
-    supported("maxconnrate", "<number>", "Without effect, as in HAProxy.", ignored_number),
-    supported("maxerrrate", "<number>", "Without effect, as in HAProxy.", ignored_number),
+    tuning("max-waiting-frames", "<number>", "Without effect, as in HAProxy."),
+    tuning("maxconnrate", "<number>", "Without effect, as in HAProxy."),
+    tuning("maxerrrate", "<number>", "Without effect, as in HAProxy."),
     supported("messages", "<message>...", "Messages sent on their events.", messages),
-    supported("option async", "", "Without effect, as in HAProxy.", flag),
+    tuning("option async", "", "Without effect, as in HAProxy."),
     supported("option continue-on-error", "", "Later events of a stream go on after an error.", flag),
     supported("option dontlog-normal", "", "Logs failures only.", flag),
     supported("option force-set-var", "", "The agent may set variables that nothing names.", flag),
     supported("option pipelining", "", "Several frames wait for their answers on a connection.", flag),
-    supported("option send-frag-payload", "", "Without effect, as in HAProxy.", flag),
+    tuning("option send-frag-payload", "", "Without effect, as in HAProxy."),
     supported("option set-on-error", "<variable>", "Variable that an error is reported in.", variable),
     supported("option set-process-time", "<variable>", "Variable for the time of the last event.", variable),
     supported("option set-total-time", "<variable>", "Variable for the time of all events.", variable),
     supported("option var-prefix", "<prefix>", "Prefix of the agent's variables.", variable),
     supported("register-var-names", "<name>...", "Variables that the agent may set.", register_variables),
-    supported("timeout hello", "<time>", "Without effect, as in HAProxy.", timeout),
-    supported("timeout idle", "<time>", "Without effect, as in HAProxy.", timeout),
+    tuning("timeout hello", "<time>", "Without effect, as in HAProxy."),
+    tuning("timeout idle", "<time>", "Without effect, as in HAProxy."),
     supported("timeout processing", "<time>", "How long an event may take.", timeout),
     supported("use-backend", "<backend>", "Backend of the agent's servers.", use_backend),
 ];
@@ -120,10 +120,16 @@ fn log(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// A number that HAProxy has no use for any more.
-fn ignored_number(context: &mut SectionContext<'_>, line: &Line) {
-    if line.words.len() < 2 {
-        context.report.alert(line.span(1), format!("'{}' expects an integer argument.", line.keyword()));
+/// Whether the line of a keyword without effect is one that HAProxy takes; what is wrong with it is said.
+pub(super) fn is_sound(line: &Line, report: &mut crate::keyword::report::Report<'_>) -> bool {
+    match line.keyword() {
+        "timeout" => !report.too_many(line, 3, "timeout"),
+        "option" => !report.too_many(line, 2, "option"),
+        name if line.words.len() < 2 => {
+            report.alert(line.span(1), format!("'{name}' expects an integer argument."));
+            false
+        }
+        _ => true,
     }
 }
 
@@ -158,10 +164,6 @@ fn use_backend(context: &mut SectionContext<'_>, line: &Line) {
 }
 
 fn timeout(context: &mut SectionContext<'_>, line: &Line) {
-    if line.text(1) != "processing" {
-        context.report.too_many(line, 3, "timeout");
-        return;
-    }
     if context.report.too_many(line, 3, "timeout") {
         return;
     }
