@@ -7,7 +7,7 @@ use mlua::Value;
 
 use crate::machine::Machine;
 use crate::value::Job;
-use crate::{http_client, socket};
+use crate::{http_client, queue, socket};
 
 /// Begins what a function asks for; `None`: nothing is asked for by that name.
 pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Option<Job> {
@@ -28,7 +28,9 @@ pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Op
                 Vec::new()
             }))
         }
-        _ => socket::begin(name, values).or_else(|| http_client::begin(name, values)),
+        _ => socket::begin(name, values)
+            .or_else(|| http_client::begin(name, values))
+            .or_else(|| queue::begin(name, values)),
     }
 }
 

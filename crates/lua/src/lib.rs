@@ -21,6 +21,7 @@ mod patterns;
 mod payload;
 mod prelude;
 mod proxies;
+mod queue;
 mod registrations;
 mod reply;
 mod rows;
@@ -129,6 +130,8 @@ pub struct Scripts {
     machines: Vec<Arc<Machine>>,
     inits: Vec<(Arc<Machine>, Function)>,
     tasks: Vec<(Arc<Machine>, Function, Vec<Value>)>,
+    /// One of them sends the mails of `mailers` sections.
+    send_mails: bool,
 }
 
 impl std::fmt::Debug for Scripts {
@@ -187,6 +190,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
                 break;
             }
             let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
+            scripts.send_mails |= known.sends_mails;
             scripts.inits.extend(known.inits.into_iter().map(|init| (Arc::clone(machine), init)));
             let tasks = known.tasks.into_iter();
             scripts.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
@@ -287,6 +291,9 @@ impl Scripts {
         }
         let _ = PROCESS.set(Arc::downgrade(process));
         events::listen(process);
+        if self.send_mails {
+            process.outbox.leave_to_scripts();
+        }
         for machine in &self.machines {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
         }

@@ -47,6 +47,7 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     telling(lua, &native, keeps_booleans)?;
     texts(lua, &native)?;
     addresses(lua, &native)?;
+    crate::queue::open(lua, &native)?;
     native.set("payload", lua.create_function(crate::payload::call)?)?;
     native.set("socket", lua.create_function(|lua, ()| lua.create_userdata(Handle::new()))?)?;
     for part in PARTS {
@@ -116,6 +117,15 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
         Ok(())
     };
     native.set("register", lua.create_function(register)?)?;
+    native.set(
+        "use_mailers",
+        lua.create_function(|lua, ()| {
+            if let Some(mut known) = lua.app_data_mut::<Registrations>() {
+                known.sends_mails = true;
+            }
+            Ok(())
+        })?,
+    )?;
     native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
 }
 

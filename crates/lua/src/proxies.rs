@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use config::spec::{Mode, TableKeySpec};
 use engine::generation::Generation;
+use engine::service::log::hostname;
 use engine::service::shutting::shut_sessions;
 use engine::service::transitions::{Orderer, force};
 use engine::stream_state::Cause;
@@ -105,7 +106,10 @@ fn mailers(proxy: &Proxy, mail: &policy::program::MailAlert) -> Plain {
         row("smtp_from", Plain::from(&*mail.from)),
         row("smtp_to", Plain::from(&*mail.to)),
     ];
-    rows.extend(mail.hostname.as_deref().map(|name| row("smtp_hostname", Plain::from(name))));
+    // HAProxy has the host's name here where the configuration has none.
+    let own = || crate::here().map_or_else(hostname, |worker| worker.logger.hostname().into());
+    let name = mail.hostname.clone().unwrap_or_else(own);
+    rows.push(row("smtp_hostname", Plain::from(&*name)));
     Plain::Table(rows)
 }
 

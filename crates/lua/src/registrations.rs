@@ -51,4 +51,6 @@ pub(crate) struct Registrations {
     pub(crate) rows: Vec<(Kind, String, Function)>,
     pub(crate) inits: Vec<Function>,
     pub(crate) tasks: Vec<(Function, Vec<Value>)>,
+    /// The script sends the mails of `mailers` sections.
+    pub(crate) sends_mails: bool,
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use mlua::thread::ThreadStatus;
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, Value};
 
-use crate::jobs;
 use crate::lent::Lent;
 use crate::machine::{Machine, describe, split_traceback};
 use crate::shared::{Burst, Cut, LENT, Mark};
 use crate::value::{Job, Plain};
+use crate::{jobs, queue};
 
 /// What the caller of a run makes of what the function asks.
 pub(crate) enum Answer {
@@ -119,7 +119,9 @@ impl Run {
                 },
                 State::Over => return Poll::Ready(Ok(MultiValue::new())),
             };
-            match self.resume(arguments, lent) {
+            let result = self.resume(arguments, lent);
+            queue::wake();
+            match result {
                 ResumeResult::Ended(values) | ResumeResult::Done(values) => return Poll::Ready(Ok(values)),
                 ResumeResult::Failed(why) => return Poll::Ready(Err(why)),
                 ResumeResult::Paused | ResumeResult::Asked(..) if !self.yields => {

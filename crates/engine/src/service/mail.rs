@@ -6,6 +6,7 @@ mod dialogue;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ const WAITING: usize = 100;
 #[derive(Debug, Default)]
 pub struct Outbox {
     queues: Mutex<BTreeMap<SocketAddr, Queue>>,
+    /// A script sends the mails (`core.use_native_mailers_config` of HAProxy's Lua manual).
+    is_left: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +52,11 @@ impl Outbox {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// No mail is sent from now on: a script sends them.
+    pub fn leave_to_scripts(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
     /// Takes a mail. `None`: the queue is full; else whether a task has to be started to send.
     fn add(&self, to: SocketAddr, mail: Mail) -> Option<bool> {
         let mut queues = self.lock();
@@ -73,6 +81,9 @@ impl Outbox {
 /// Sends what is worth a mail, if the proxy wants mails of that level.
 pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
     let Some(alert) = proxy.mail.as_ref().filter(|alert| level <= alert.level) else { return };
+    if worker.process.outbox.is_left.load(Ordering::Relaxed) {
+        return;
+    }
     let mail = mail(worker, proxy.index, alert, text);
     for server in &alert.servers {
         match worker.process.outbox.add(server.address, mail.clone()) {

@@ -180,7 +180,7 @@ function core.get_info()
     return info
 end
 function core.set_nice(nice) given(nice, 1, "set_nice", "integer") end
-function core.use_native_mailers_config() end
+function core.use_native_mailers_config() native.use_mailers() end
 
 -- Addresses.
 function core.parse_addr(address) return native.parse_addr(given(address, 1, "parse_addr", "string")) end
@@ -207,6 +207,7 @@ local queue = class("Queue", {
         if item == nil then fail("unexpected argument") end
         self.last = self.last + 1
         self.items[self.last] = item
+        native.ring(self.bell)
         return true
     end,
     pop = function(self)
@@ -219,13 +220,14 @@ local queue = class("Queue", {
     alarm = function() end,
     pop_wait = function(self)
         while true do
+            local rung = native.rung(self.bell)
             local item = self:pop()
             if item ~= nil then return item end
-            yield(mark, "sleep", 1)
+            yield(mark, "queue.wait", self.bell, rung)
         end
     end,
 })
-function core.queue() return setmetatable({ items = {}, first = 1, last = 0 }, queue) end
+function core.queue() return setmetatable({ items = {}, first = 1, last = 0, bell = native.bell() }, queue) end
 
 -- Regular expressions.
 local regex = class("Regex", {

@@ -34,6 +34,7 @@ mod lua_bombs;
 mod lua_classes;
 mod lua_decoded;
 mod lua_filters;
+mod lua_mails;
 mod lua_manual;
 mod lua_network;
 mod lua_results;

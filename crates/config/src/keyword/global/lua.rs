@@ -41,15 +41,6 @@ fn load(context: &mut GlobalContext<'_>, line: &Line) {
     if line.text(1).is_empty() {
         return context.report.alert(line.span(0), "'lua-load' expects a file name as parameter.");
     }
-    // HAProxy sends mails by a script that comes with it; here that is no script's business.
-    let file = line.text(1);
-    if file.rsplit('/').next() == Some("mailers.lua") {
-        let message =
-            format!("'lua-load' : '{file}' is not loaded: Weir sends the mails of 'mailers' sections itself.");
-        let hint = "remove the line".to_owned();
-        context.report.push(Diagnostic::warning(line.span(1), message).with_hint(hint));
-        return;
-    }
     add(context, line, false);
 }
 

@@ -17,7 +17,7 @@ pub use crate::routes::places::Problem;
 pub use logger::{Logger, Shown, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};
 pub use tap::TapReader;
-pub use targets::Targets;
+pub use targets::{Targets, hostname};
 
 #[cfg(test)]
 mod backend_tests;

@@ -289,8 +289,8 @@ impl Targets {
     }
 }
 
-/// This host's name, as the kernel knows it.
-fn hostname() -> Box<str> {
+/// This host's name, as the kernel knows it; `localhost` where it cannot be read.
+pub fn hostname() -> Box<str> {
     match std::fs::read_to_string("/proc/sys/kernel/hostname") {
         Ok(name) if !name.trim().is_empty() => name.trim().into(),
         _ => "localhost".into(),

@@ -1,0 +1,100 @@
+//! What wakes functions that wait for an element of a queue (`Queue.pop_wait` of HAProxy's Lua manual). The elements are in
+//! Lua. Must never wake under a state's lock.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use mlua::{Lua, Table, UserData, UserDataRef, Value};
+
+use crate::value::Job;
+
+/// The bell of a queue: rung for each element that is pushed.
+#[derive(Clone, Default)]
+struct Bell(Arc<Mutex<Ring>>);
+
+impl UserData for Bell {}
+
+#[derive(Default)]
+struct Ring {
+    /// How often it was rung.
+    count: u64,
+    /// Who waits, by the number of the wait. A wait that ends removes itself.
+    waiting: Vec<(u64, Waker)>,
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+thread_local! {
+    /// Wakers of bells that were rung by the function that runs here.
+    static RUNG: RefCell<Vec<Waker>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One wait.
+struct Wait {
+    bell: Bell,
+    number: u64,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.bell.lock().waiting.retain(|(number, _)| *number != self.number);
+    }
+}
+
+/// Begins to wait for a queue: `(bell, count)`, until the bell was rung more often than `count` times. `None`: something else is
+/// asked for.
+pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if name != "queue.wait" {
+        return None;
+    }
+    let bell = values.first()?.as_userdata()?.borrow::<Bell>().ok()?.clone();
+    let seen = values.get(1).and_then(Value::as_u64)?;
+    let wait = Wait { bell, number: NEXT.fetch_add(1, Ordering::Relaxed) };
+    Some(Box::pin(async move {
+        std::future::poll_fn(|cx| {
+            let mut ring = wait.bell.lock();
+            if ring.count > seen {
+                return Poll::Ready(());
+            }
+            match ring.waiting.iter_mut().find(|(number, _)| *number == wait.number) {
+                Some((_, waker)) => waker.clone_from(cx.waker()),
+                None => ring.waiting.push((wait.number, cx.waker().clone())),
+            }
+            Poll::Pending
+        })
+        .await;
+        Vec::new()
+    }))
+}
+
+/// Wakes those whose bells were rung by the function that ran last on this thread.
+pub(crate) fn wake() {
+    let rung = RUNG.with_borrow_mut(std::mem::take);
+    rung.iter().for_each(Waker::wake_by_ref);
+}
+
+/// The functions of bells.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set("bell", lua.create_function(|lua, ()| lua.create_userdata(Bell::default()))?)?;
+    native.set("rung", lua.create_function(|_, bell: UserDataRef<Bell>| Ok(bell.lock().count))?)?;
+    native.set(
+        "ring",
+        lua.create_function(|_, bell: UserDataRef<Bell>| {
+            let mut ring = bell.lock();
+            ring.count += 1;
+            let wakers = ring.waiting.drain(..).map(|(_, waker)| waker);
+            RUNG.with_borrow_mut(|rung| rung.extend(wakers));
+            Ok(())
+        })?,
+    )
+}
