@@ -5,6 +5,7 @@ pub mod acme;
 pub mod acme_state;
 mod adoption;
 pub mod captures;
+pub mod certificate_parts;
 pub mod certificates;
 pub mod check;
 pub mod count_exchange;

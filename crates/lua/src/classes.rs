@@ -12,6 +12,8 @@ pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
     crate::events::open(lua, &native)?;
     crate::proxies::open(lua, &native)?;
+    crate::tables::open(lua, &native)?;
+    crate::certificates::open(lua, &native)?;
     crate::patterns::open(lua, &native)?;
     for part in [include_str!("prelude/proxies.lua"), include_str!("prelude/lists.lua")] {
         lua.load(part).set_name(format!("={CLASSES}")).call::<()>(native.clone())?;

@@ -19,7 +19,7 @@ use crate::value::Plain;
 use crate::voice;
 
 /// The kinds of events, by their bits, with the family of each.
-pub(crate) const KINDS: [(&str, &str); 14] = [
+pub(crate) const KINDS: [(&str, &str); 15] = [
     ("SERVER_ADD", "SERVER"),
     ("SERVER_DEL", "SERVER"),
     ("SERVER_DOWN", "SERVER"),
@@ -34,6 +34,8 @@ pub(crate) const KINDS: [(&str, &str); 14] = [
     ("PAT_REF_SET", "PAT_REF"),
     ("PAT_REF_CLEAR", "PAT_REF"),
     ("PAT_REF_COMMIT", "PAT_REF"),
+    // HAProxy has this kind; its manual does not list it.
+    ("SERVER_INETADDR", "SERVER"),
 ];
 
 const ADD: usize = 0;
@@ -47,6 +49,7 @@ const DEPLOY: usize = 7;
 const NEW: usize = 8;
 /// The first kind of lists, in the order of [`ListEvent`].
 const LISTS: usize = 9;
+const MOVED: usize = 14;
 
 /// Events that wait for a function at most; what comes beyond is not told.
 const MOST_WAITING: usize = 1_000;
@@ -156,6 +159,7 @@ fn kinds_of(event: &Event) -> Vec<usize> {
     let Transition { before, after } = match &event.what {
         What::Added => return vec![ADD],
         What::Removed => return vec![DEL],
+        What::Moved => return vec![MOVED],
         What::Checked(_) => return vec![CHECK],
         What::Changed(transition, ..) => transition,
     };

@@ -3,6 +3,7 @@
 
 mod address;
 mod bounds;
+mod certificates;
 mod classes;
 mod command;
 mod environment;
@@ -30,6 +31,7 @@ mod service;
 mod shared;
 mod socket;
 mod strings;
+mod tables;
 mod task;
 mod value;
 mod voice;

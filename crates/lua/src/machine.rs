@@ -82,7 +82,7 @@ impl Machine {
         }
         lua.set_app_data(Functions::default());
         lua.set_app_data(Registrations::default());
-        let burst = Arc::new(Mutex::new(Burst { deadline: None, thread: None, cut: None }));
+        let burst = Arc::new(Mutex::new(Burst { deadline: None, thread: None, may_block: false, cut: None }));
         lua.set_app_data(Arc::clone(&burst));
         prepend_paths(&lua, spec)?;
         let often = limits.forced_yield.unwrap_or(LOOK_AFTER);
@@ -145,6 +145,11 @@ impl Machine {
 /// When what runs is cut, and why.
 pub(crate) fn deadline(lua: &Lua) -> Option<(Moment, Cut)> {
     lua.app_data_ref::<Arc<Mutex<Burst>>>().and_then(|burst| burst.lock().deadline)
+}
+
+/// Whether what runs may take its time.
+pub(crate) fn may_block(lua: &Lua) -> bool {
+    lua.app_data_ref::<Arc<Mutex<Burst>>>().is_some_and(|burst| burst.lock().may_block)
 }
 
 /// Whether the time of what runs is over.

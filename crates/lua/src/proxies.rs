@@ -1,9 +1,7 @@
-//! What scripts see of proxies, servers, listeners and stick tables, and what they change: by commands of the runtime API, but
+//! What scripts see of proxies, servers and listeners, and what they change: by commands of the runtime API, but
 //! for what is logged in another way. Must never change anything while the process starts.
 
-use std::collections::BTreeMap;
-
-use config::spec::{Mode, TableKeySpec};
+use config::spec::Mode;
 use engine::generation::Generation;
 use engine::service::log::hostname;
 use engine::service::shutting::shut_sessions;
@@ -173,62 +171,7 @@ fn statistics(proxy: u32, kind: u32, number: u32) -> Option<Plain> {
     Some(Plain::Table(rows))
 }
 
-fn table_information(name: &str) -> Option<Plain> {
-    let known = Known::now()?;
-    let table = known.process.live.tables.iter().find(|table| *table.plan.name == *name)?.clone();
-    let row = |name: &str, value: Plain| (Plain::from(name), value);
-    let (kind, length) = match table.plan.key {
-        TableKeySpec::Ipv4 => ("ip", 4),
-        TableKeySpec::Ipv6 => ("ipv6", 16),
-        TableKeySpec::Integer => ("integer", 4),
-        // HAProxy counts the NUL.
-        TableKeySpec::Text(length) => ("string", length + 1),
-        TableKeySpec::Binary(length) => ("binary", length),
-    };
-    let column = |store: &config::spec::StoreSpec| {
-        let period = if store.period > 0 { store.period.into() } else { -1 };
-        row(store.kind.name(), Plain::Int(period))
-    };
-    let expire = table.plan.expire.map_or(0, |period| i64::try_from(period.as_millis()).unwrap_or(i64::MAX));
-    Some(Plain::Table(vec![
-        row("expire", Plain::Int(expire)),
-        row("size", Plain::Int(table.plan.size.into())),
-        row("used", Plain::Int(table.used().into())),
-        row("data", Plain::Table(table.plan.layout.stores.iter().map(column).collect())),
-        row("length", Plain::Int(length.into())),
-        row("nopurge", Plain::Bool(table.plan.nopurge)),
-        row("type", Plain::from(kind)),
-    ]))
-}
-
-/// Entries of a table: those of `show table <name> <words>`. `whole`: with their use and what is left of their time.
-fn table_entries(name: &str, words: &[String], whole: bool) -> Option<Plain> {
-    let mut all = vec!["show".to_owned(), "table".to_owned(), name.to_owned()];
-    all.extend_from_slice(words);
-    let text = crate::run_command(&all, None)?;
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let mut rows = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with("0x")) {
-        let Some((_, rest)) = line.split_once(": key=") else { continue };
-        let Some((key, fields)) = rest.rfind(" use=").map(|at| rest.split_at(at)) else { continue };
-        let mut data: BTreeMap<&str, Plain> = BTreeMap::new();
-        for field in fields.split_ascii_whitespace() {
-            let Some((name, value)) = field.split_once('=') else { continue };
-            let name = name.split('(').next().unwrap_or(name);
-            // The columns of the entry itself.
-            if name == "shard" || (!whole && matches!(name, "use" | "exp")) {
-                continue;
-            }
-            let name = if name == "exp" { "expire" } else { name };
-            data.insert(name, value.parse().map_or_else(|_| Plain::from(value), Plain::Int));
-        }
-        let data = data.into_iter().map(|(name, value)| (Plain::from(name), value)).collect();
-        rows.push((Plain::from(key), Plain::Table(data)));
-    }
-    Some(Plain::Table(rows))
-}
-
-/// The functions of proxies, servers, listeners and tables.
+/// The functions of proxies, servers and listeners.
 ///
 /// # Errors
 /// Lua's.
@@ -242,13 +185,6 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         "statistics",
         lua.create_function(|_, (proxy, kind, number): (u32, u32, u32)| Ok(statistics(proxy, kind, number)))?,
     )?;
-    native.set("table_information", lua.create_function(|_, name: String| Ok(table_information(&name)))?)?;
-    native.set(
-        "table_entries",
-        lua.create_function(|_, (name, words, whole): (String, Vec<String>, bool)| {
-            Ok(table_entries(&name, &words, whole))
-        })?,
-    )?;
     native.set("command", lua.create_function(command)?)?;
     native.set("force", lua.create_function(force_server)?)?;
     native.set(
@@ -257,7 +193,6 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
             Ok(crate::process().and_then(|process| process.upkeep.acme.set_record(&name, &domain)))
         })?,
     )?;
-    native.set("contains", lua.create_function(|_, (text, part): (String, String)| Ok(text.contains(&part)))?)?;
     native.set(
         "shut_sessions",
         lua.create_function(|_, (proxy, server): (usize, usize)| {

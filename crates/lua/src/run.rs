@@ -157,7 +157,7 @@ impl Run {
             let deadline = [burst, whole].into_iter().flatten().min_by_key(|(moment, _)| *moment);
             let pauses = self.yields && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
-            let burst = Burst { deadline, thread, cut: None };
+            let burst = Burst { deadline, thread, may_block: self.yields || self.starts, cut: None };
             // The watchdog need not end the process for what is ended here.
             let (outer, before) = (machine.run(burst), rt::ends_at(deadline.map(|(moment, _)| moment)));
             let result = match lent {

@@ -26,6 +26,8 @@ pub(crate) struct Burst {
     pub(crate) deadline: Option<(Moment, Cut)>,
     /// The coroutine that may pause.
     pub(crate) thread: Option<Thread>,
+    /// It may take its time: it may pause, or the process starts.
+    pub(crate) may_block: bool,
     /// It was cut.
     pub(crate) cut: Option<Cut>,
 }

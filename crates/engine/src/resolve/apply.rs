@@ -13,7 +13,7 @@ use policy::resolve::Failure;
 use super::Section;
 use super::followed::{Followed, Member};
 use crate::service::transitions::Cause;
-use crate::service::{shutting, transitions};
+use crate::service::{events, shutting, transitions};
 use crate::stream::persistence::follow_address;
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
@@ -106,7 +106,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
         told.push(format!("port changed from '{old}' to '{new}'"));
     }
     if !told.is_empty() {
-        set_address(worker, (at.proxy.index, server), ServerAddress::Inet { ip, port });
+        set_address(worker, (&at.proxy, server), ServerAddress::Inet { ip, port });
         follow_address(&worker.process, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
         worker.announce(at.proxy.index, LogLevel::Notice, &text);
@@ -116,13 +116,14 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
 }
 
 /// Connections that are made from now on go there.
-fn set_address(worker: &Worker, (proxy, server): (usize, &Server), address: ServerAddress) {
+fn set_address(worker: &Worker, (proxy, server): (&Proxy, &Server), address: ServerAddress) {
     let shared = &worker.process;
     if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
-        shared.log_targets.move_server((proxy, server.index), address);
+        shared.log_targets.move_server((proxy.index, server.index), address);
     }
     shared.outgoing.set_address(server, address);
     shared.forget_links(server.serial);
+    events::moved(shared, proxy, server);
 }
 
 /// The port of a server that has no address yet.
@@ -158,6 +159,7 @@ pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     let (_, port) = address(worker, server);
     worker.process.outgoing.set_address(server, ServerAddress::Unresolved { port });
     worker.process.forget_links(server.serial);
+    events::moved(&worker.process, &at.proxy, server);
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
         let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {

@@ -45,6 +45,8 @@ pub enum What {
     Added,
     /// It was removed.
     Removed,
+    /// It got another address or port, or lost its address.
+    Moved,
     /// A check found something that is worth a report.
     Checked(Checked),
     /// It stands in another way: because of what a check found, or for a reason in words; empty where none is told.
@@ -175,6 +177,13 @@ pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
 pub fn removed(process: &Process, proxy: &Proxy, server: &Server) {
     process.events.revisions().removed = true;
     tell_of(process, (proxy, server), What::Removed);
+}
+
+/// A server has another address or port, or none any more.
+pub fn moved(process: &Process, proxy: &Proxy, server: &Server) {
+    if process.events.are_heard() {
+        tell_of(process, (proxy, server), What::Moved);
+    }
 }
 
 /// A check found something.

@@ -190,33 +190,23 @@ function core.set_map(name, key, value)
 end
 
 -- Certificates.
-local parts = { { "crt", "" }, { "key", ".key" }, { "ocsp", ".ocsp" }, { "issuer", ".issuer" }, { "sctl", ".sctl" } }
+local parts = { crt = true, key = true, ocsp = true, issuer = true, sctl = true }
 CertCache = {
-    set = function(certificate)
-        if type(certificate) ~= "table" then fail("CertCache.set needs a table as argument") end
-        local name = certificate.filename
-        if type(name) ~= "string" then fail("CertCache.set: 'filename' is mandatory") end
-        for key in pairs(certificate) do
-            local is_known = key == "filename"
-            for _, part in ipairs(parts) do is_known = is_known or part[1] == key end
-            if not is_known then fail("unknown field '" .. tostring(key) .. "'") end
-        end
-        for _, part in ipairs(parts) do
-            local text = certificate[part[1]]
-            if text ~= nil then
-                local answer = native.command({ "set", "ssl", "cert", name .. part[2] }, text)
-                if answer == nil then fail("CertCache.set: not available in this context") end
-                if not native.contains(answer, "Transaction") then
-                    native.command({ "abort", "ssl", "cert", name })
-                    fail(answer)
+    set = function(...)
+        local certificate = ...
+        if select("#", ...) ~= 1 or type(certificate) ~= "table" then fail("'CertCache.set' needs a table as argument") end
+        local name, texts = certificate.filename, {}
+        if type(name) ~= "string" then error("No filename specified!", 0) end
+        for key, text in pairs(certificate) do
+            if key ~= "filename" then
+                if not parts[key] or type(text) ~= "string" then
+                    error("Unsupported field '" .. tostring(key) .. "'", 0)
                 end
+                texts[key] = text
             end
         end
-        local answer = native.command({ "commit", "ssl", "cert", name })
-        if answer == nil or not native.contains(answer, "Success!") then
-            native.command({ "abort", "ssl", "cert", name })
-            fail(answer or "CertCache.set: not available in this context")
-        end
+        local wrong = native.set_certificate(name, texts)
+        if wrong then error(wrong, 0) end
     end,
 }
 ACME = {

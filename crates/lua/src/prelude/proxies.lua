@@ -37,20 +37,24 @@ end
 -- Subscriptions.
 local event_sub = class("EventSub", {
     unsub = function(self)
+        own(self, "EventSub", "unsub")
         if self.number then native.unsubscribe(self.number) end
         self.number = nil
     end,
 })
 local function subscribe(name, count, types, func, families, proxy, server, list)
-    if count < 2 then fail("'" .. name .. "' needs 2 arguments", 4) end
+    if count ~= 2 then fail("'" .. name .. "' needs 2 arguments", 4) end
     if type(types) ~= "table" then
         error("bad argument #1 to '" .. name .. "' (table of strings expected, got " .. type(types) .. ")", 4)
     end
     local mask = 0
     for _, kind in pairs(types) do
+        if type(kind) ~= "string" then
+            error("bad argument #1 to '" .. name .. "' (table of strings expected, got table)", 4)
+        end
         local bits = native.event_kinds[kind]
         if not bits then
-            error("bad argument #1 to '" .. name .. "' ('" .. tostring(kind) .. "' event type is unknown)", 4)
+            error("bad argument #1 to '" .. name .. "' ('" .. kind .. "' event type is unknown)", 4)
         end
         mask = mask | (bits & families)
     end
@@ -58,11 +62,11 @@ local function subscribe(name, count, types, func, families, proxy, server, list
     if type(func) ~= "function" then
         error("bad argument #2 to '" .. name .. "' (function expected, got " .. type(func) .. ")", 4)
     end
-    local sub = setmetatable({}, event_sub)
+    local sub = setmetatable({ class = "EventSub" }, event_sub)
     sub.number = native.subscribe(mask, function(kind, data, when)
-        local own = setmetatable({ number = sub.number }, event_sub)
-        if not data then return func(kind, own, when) end
-        return func(kind, data, own, when)
+        local same = setmetatable({ class = "EventSub", number = sub.number }, event_sub)
+        if not data then return func(kind, same, when) end
+        return func(kind, data, same, when)
     end, proxy, server, list)
     return sub
 end
@@ -196,38 +200,42 @@ local listener_class = class("Listener", {
 
 -- Stick tables.
 local operators = { eq = true, ne = true, le = true, lt = true, ge = true, gt = true }
+-- Adds a condition of a filter to `words`; returns what is wrong with it.
+local function condition(words, row, columns)
+    if type(row) ~= "table" or #row ~= 3 then return 'Filter table entry must be a triplet: {"data_col", "op", val}' end
+    local column, operator, value = row[1], row[2], row[3]
+    if type(column) ~= "string" then return "Filter table data column must be string" end
+    if not columns[column] then return "Filter table data column not present in stick table" end
+    if type(operator) ~= "string" then return "Filter table operator must be string" end
+    if not operators[operator] then return "Unknown operator in filter table" end
+    words[#words + 1], words[#words + 2] = column, operator
+    -- HAProxy takes what is no integer as 0.
+    words[#words + 1] = tostring(native.integer(value) or 0)
+end
 local table_class = class("StickTable", {
     info = function(self) return native.table_information(own(self, "StickTable", "info").name) end,
     lookup = function(self, key)
         local name = own(self, "StickTable", "lookup").name
-        local found = native.table_entries(name, { "key", given(key, 2, "lookup", "string") }, true)
-        if not found then return nil end
-        local _, entry = next(found)
-        return entry
+        if type(key) == "number" then key = tostring(key) end
+        -- HAProxy finds nothing where the key is no string.
+        if type(key) ~= "string" then return nil end
+        return native.table_entry(name, key)
     end,
     dump = function(self, filter)
         local name = own(self, "StickTable", "dump").name
         local words = {}
         if filter ~= nil then
             if type(filter) ~= "table" then return nil, "filter table expected" end
-            local known = native.table_information(name)
-            for index, row in ipairs(filter) do
-                local function wrong(why) return nil, why .. " (entry #" .. index .. ")" end
-                if index > 4 then return nil, "Too many filter table entries" end
-                if type(row) ~= "table" or #row ~= 3 then
-                    return wrong('Filter table entry must be a triplet: {"data_col", "op", val}')
-                end
-                if type(row[1]) ~= "string" or not known.data[row[1]] then
-                    return wrong("Filter table data column not present in stick table")
-                end
-                if not operators[row[2]] then return wrong("Unknown operator in filter table") end
-                if not native.integer(row[3]) then return wrong("Filter table entry must be an integer value") end
-                words[#words + 1] = "data." .. row[1]
-                words[#words + 1] = row[2]
-                words[#words + 1] = tostring(native.integer(row[3]))
+            if #filter > 4 then return nil, "Filter table too large (len > 4)" end
+            local columns, count = native.table_information(name).data, 0
+            for _, row in pairs(filter) do
+                count = count + 1
+                if count > 4 then return nil, "Filter table too large (len > 4)" end
+                local wrong = condition(words, row, columns)
+                if wrong then return nil, wrong .. " (entry #" .. count .. ")" end
             end
         end
-        return native.table_entries(name, words, false)
+        return native.table_entries(name, words)
     end,
 })
 

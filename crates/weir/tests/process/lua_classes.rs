@@ -67,6 +67,10 @@ fn begin(folder: &Folder) -> Running {
          email-alert mailers m\n email-alert from f@x\n email-alert to t@x\n \
          server s1 127.0.0.1:81 weight 10\n server s2 unix@{} backup maxconn 30 weight 7\n\
          backend st\n stick-table type ip size 1m expire 60s store gpc0,conn_rate(3s)\n\
+         backend words\n stick-table type string size 1k store gpc0\n\
+         backend numbers\n stick-table type integer size 1k store gpc0\n\
+         backend six\n stick-table type ipv6 size 1k store gpc0\n\
+         backend arrays\n stick-table type string size 1k store gpc(2)\n\
          mailers m\n mailer one 127.0.0.1:25\n",
         at("cli"),
         at("f"),
@@ -120,6 +124,7 @@ fn scripts_are_told_of_what_happens_to_servers() {
         "enable server b/s1",
         "set server b/s1 state drain",
         "set server b/s1 health down",
+        "set server b/s1 addr 127.0.0.1 port 82",
         "add server b/s3 127.0.0.1:9",
     ] {
         ask(&socket, &format!("{command}\n"));
@@ -143,6 +148,7 @@ fn scripts_are_told_of_what_happens_to_servers() {
         format!("all SERVER_ADMIN b/s1 13integers1{{{drained}}}"),
         "all SERVER_DOWN b/s1 13integers1".to_owned(),
         "all SERVER_STATE b/s1 13integers1{admin=false,cause=changed from CLI,new_state=STOPPED,old_state=RUNNING,requeued=0}".to_owned(),
+        "all SERVER_INETADDR b/s1 13integers1".to_owned(),
         "all SERVER_ADD b/s3 33integers3".to_owned(),
         "all SERVER_DEL b/s3 33integernil".to_owned(),
     ];
@@ -162,6 +168,14 @@ fn proxies_and_their_parts_tell_and_change_what_the_manual_says() {
     let socket = folder.path("cli");
     ask(&socket, "set table st key 1.2.3.4 data.gpc0 5\n");
     ask(&socket, "set table st key 1.2.3.5 data.gpc0 2\n");
+    for set in [
+        "words key a\\ b=c data.gpc0 1",
+        "numbers key 300 data.gpc0 3",
+        "six key ::ffff:1.2.3.4 data.gpc0 6",
+        "arrays key x data.gpc[0] 5 data.gpc[1] 7",
+    ] {
+        assert_eq!(ask(&socket, &format!("set table {set}\n")), "\n", "{set}");
+    }
     let rows = [
         (
             "p.f:get_name(), p.f:get_cap(), p.f:get_mode(), p.b:get_cap(), type(p.f:get_uuid())",
@@ -212,6 +226,23 @@ fn proxies_and_their_parts_tell_and_change_what_the_manual_says() {
             "p.st.stktable:dump({{'nope', 'gt', 3}})",
             "nil Filter table data column not present in stick table (entry #1)",
         ),
+        ("p.st.stktable:lookup(), p.st.stktable:lookup({}), p.st.stktable:lookup('::ffff:1.2.3.4')", "nil nil nil"),
+        ("p.st.stktable:lookup('1.2.3.4').use, p.st.stktable:lookup('1.2.3.4').expire > 0", "0 true"),
+        ("p.st.stktable:dump(5)", "nil filter table expected"),
+        (
+            "p.st.stktable:dump({{'gpc0', 'gt'}})",
+            "nil Filter table entry must be a triplet: {\"data_col\", \"op\", val} (entry #1)",
+        ),
+        ("p.st.stktable:dump({{1, 'gt', 3}})", "nil Filter table data column must be string (entry #1)"),
+        ("p.st.stktable:dump({{'gpc0', 1, 3}})", "nil Filter table operator must be string (entry #1)"),
+        ("p.st.stktable:dump({{}, {}, {}, {}, {}})", "nil Filter table too large (len > 4)"),
+        ("p.st.stktable:dump({x = {'gpc0', 'le', '2'}})", "{1.2.3.5={conn_rate=0,gpc0=2}}"),
+        ("p.st.stktable:dump({{'gpc0', 'eq', 2.5}})", "{}"),
+        ("p.words.stktable:dump()", "{a b=c={gpc0=1}}"),
+        ("p.words.stktable:lookup('a b=c').gpc0", "1"),
+        ("p.numbers.stktable:dump()[300].gpc0, p.numbers.stktable:lookup('300').gpc0", "3 3"),
+        ("p.six.stktable:lookup('::ffff:1.2.3.4').gpc0, p.six.stktable:lookup('1.2.3.4')", "6 nil"),
+        ("p.arrays.stktable:dump()", "{x={gpc=5,gpc0=5,gpc1=7}}"),
         ("m:is_map(), m.k1, m.none, tostring(m), m:add('k2', 'v2'), m.k2", "true v1 nil HAProxy class Patref true v2"),
         ("m:set('k2', 'V'), m.k2, m:set('no', 'V')", "true V nil entry not found"),
         ("m:set('no', 'V', true), m.no, m:del('no'), m.no", "true V true nil"),
@@ -220,6 +251,9 @@ fn proxies_and_their_parts_tell_and_change_what_the_manual_says() {
         ("core.get_patref('nope')", "'get_patref': unknown pattern reference 'nope'"),
         ("core.set_map('nope', 's', 'v')", "'set_map': unknown map file 'nope'"),
         ("core.event_sub({'NOPE'}, print)", "bad argument #1 to 'event_sub' ('NOPE' event type is unknown)"),
+        ("core.event_sub({5}, print)", "bad argument #1 to 'event_sub' (table of strings expected, got table)"),
+        ("core.event_sub({'SERVER_UP'}, print, 5)", "'event_sub' needs 2 arguments"),
+        ("core.event_sub({'SERVER_INETADDR'}, print).unsub()", "bad argument #1 to 'unsub' (EventSub expected)"),
         ("core.event_sub({}, print)", "event_sub: no valid event types were provided"),
         ("core.event_sub({'SERVER_UP'}, 5)", "bad argument #2 to 'event_sub' (function expected, got number)"),
         ("tostring(core.event_sub({'ACME'}, print))", "HAProxy class EventSub"),

@@ -31,6 +31,7 @@ mod http2_peers;
 mod lua;
 mod lua_beside;
 mod lua_bombs;
+mod lua_certificates;
 mod lua_classes;
 mod lua_decoded;
 mod lua_filters;

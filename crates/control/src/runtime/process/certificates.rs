@@ -4,15 +4,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use base64ct::{Base64, Encoding as _};
 use config::spec::RuntimeLevel;
+use engine::certificate_parts::Part;
 use engine::certificates::{Held, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
 use policy::program::Program;
 use tls::certificate::{Certificate, Draft, Error, Files, Usage};
 use tls::ocsp::{Answer, CertId, describe};
-use tls::{timestamps, x509};
+use tls::x509;
 
 use super::super::{Call, Command, Run};
 
@@ -50,17 +50,6 @@ fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
     Some(name)
 }
 
-/// The part of a certificate that a payload has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// The certificate, its chain and its key.
-    Text,
-    Key,
-    Ocsp,
-    Issuer,
-    Timestamps,
-}
-
 /// What files of a part end in.
 const PARTS: [(&str, Part); 4] =
     [(".key", Part::Key), (".ocsp", Part::Ocsp), (".issuer", Part::Issuer), (".sctl", Part::Timestamps)];
@@ -75,32 +64,6 @@ fn part<'a>(held: &Held, program: &Program, name: &'a str) -> (&'a str, Part) {
     }
     let parts = PARTS.iter().filter_map(|(end, part)| Some((name.strip_suffix(end)?, *part)));
     parts.into_iter().find(|(name, _)| is_known(name)).unwrap_or((name, Part::Text))
-}
-
-/// Puts a part into a draft.
-///
-/// # Errors
-/// HAProxy's sentence, with a line feed; empty where it has none.
-fn put(draft: &mut Draft, part: Part, payload: &[u8]) -> Result<(), String> {
-    let name = draft.name.clone();
-    let said = |why: Error| format!("{}.\n", why.sentence(&name));
-    let decoded = || {
-        let letters: String =
-            payload.iter().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| char::from(*byte)).collect();
-        Base64::decode_vec(&letters).map_err(|_| String::new())
-    };
-    match part {
-        Part::Text => draft.set_text(payload).map_err(said),
-        Part::Key => draft.set_key(payload).map_err(said),
-        Part::Issuer => draft.set_issuer(payload).map_err(|_| format!("'{name}' cannot be read or parsed'.\n")),
-        Part::Ocsp => {
-            draft.set_answer(decoded()?);
-            Ok(())
-        }
-        // They are checked, and not sent.
-        Part::Timestamps if timestamps::is_list(&decoded()?) => Ok(()),
-        Part::Timestamps => Err(String::new()),
-    }
 }
 
 fn set(call: &mut Call<'_, Worker>) {
@@ -128,7 +91,7 @@ fn set(call: &mut Call<'_, Worker>) {
             Some(draft) => draft,
             None => held.find(program, name).map_or_else(|| Draft::empty(name), |former| Draft::of(&former)),
         };
-        let outcome = put(&mut draft, part, payload);
+        let outcome = part.put(&mut draft, payload);
         // A transaction that is under way stays as it was.
         if outcome.is_ok() || done == "updated" {
             held.change = Some(draft);

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::super::Call;
+use engine::service::events;
 use engine::stream::persistence::follow_address;
 use engine::worker::Worker;
 
@@ -32,6 +33,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
             shared.outgoing.set_address(server, address);
             follow_address(shared, proxy);
             shared.forget_links(server.serial);
+            events::moved(shared, proxy, server);
             call.inform(&told);
         }
     }

@@ -1,0 +1,44 @@
+//! What scripts change of certificates (class `CertCache` of HAProxy's Lua manual). Must never read a file.
+
+use engine::certificate_parts::{Part, update};
+use mlua::{Lua, LuaString, Table};
+
+use crate::machine::may_block;
+
+/// The parts of a certificate, in the order in which they are put in place.
+const PARTS: [(&str, Part); 5] = [
+    ("crt", Part::Text),
+    ("key", Part::Key),
+    ("ocsp", Part::Ocsp),
+    ("issuer", Part::Issuer),
+    ("sctl", Part::Timestamps),
+];
+
+/// `(filename, parts by name)`: what is wrong with them; nil where they are in place.
+fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>> {
+    if !may_block(lua) {
+        return Ok(Some("Cannot use CertCache.set from a non-yield capable runtime context".to_owned()));
+    }
+    let texts = PARTS.map(|(shown, part)| (part, shown, given.get::<Option<LuaString>>(shown)));
+    let mut parts = Vec::new();
+    for (part, shown, text) in &texts {
+        if let Ok(Some(text)) = text {
+            parts.push((*part, *shown, text.as_bytes()));
+        }
+    }
+    let parts: Vec<_> = parts.iter().map(|(part, shown, text)| (*part, *shown, &**text)).collect();
+    // While scripts are read, there is no certificate yet.
+    let Some(process) = crate::process() else {
+        return Ok(Some("Can't replace a certificate which is not referenced by the configuration!".to_owned()));
+    };
+    let now = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
+    Ok(update(&process.certificates, &process.generation().program, (&name, now), &parts).err())
+}
+
+/// The function of certificates.
+///
+/// # Errors
+/// Lua's.
+pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set("set_certificate", lua.create_function(set)?)
+}
