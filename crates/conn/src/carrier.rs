@@ -166,9 +166,20 @@ impl Carrier {
         on!(self, own => own.is_clean(), stream => stream.renew(), fcgi => fcgi.renew(), share => share.renew())
     }
 
-    /// Whether its protocol lets another request follow the one that was answered. Waits for nothing.
+    /// Whether its protocol lets another request follow the one that was answered, now or after [`Self::poll_rest`]. Waits for
+    /// nothing.
     pub fn may_follow(&mut self) -> bool {
+        on!(self, _own => true, _stream => true, fcgi => fcgi.may_rest(), _share => true)
+    }
+
+    /// Whether another request may follow now, where [`Self::may_follow`] was true.
+    pub fn is_at_rest(&mut self) -> bool {
         on!(self, _own => true, _stream => true, fcgi => fcgi.is_at_rest(), _share => true)
+    }
+
+    /// Waits for the word that the request, whose answer was passed on, has ended. Ready with whether another one may follow.
+    pub fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        on!(self, _own => { let _ = cx; Poll::Ready(true) }, _stream => Poll::Ready(true), fcgi => fcgi.poll_rest(cx), _share => Poll::Ready(true))
     }
 
     /// The request is given up before its answer has ended.

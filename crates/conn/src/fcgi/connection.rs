@@ -128,6 +128,37 @@ impl Connection {
             && !self.decoder.is_inside()
     }
 
+    /// Whether all of an answer was passed on, and all that is missing is `FCGI_END_REQUEST`. Holds after [`Self::is_at_rest`].
+    fn is_ending(&self) -> bool {
+        // Input that was not decoded is output that the answer has no place for.
+        matches!(self.stage, Stage::Answering | Stage::Answered)
+            && self.keeps
+            && self.complete
+            && self.pending.is_empty()
+            && self.input.is_empty()
+    }
+
+    /// Whether another request may follow now, or once the application has said that the last one, whose answer was passed on,
+    /// has ended ([`Self::poll_rest`]).
+    pub fn may_rest(&mut self) -> bool {
+        self.is_at_rest() || self.is_ending()
+    }
+
+    /// Waits for the end of a request whose answer was passed on. Ready with whether another request may follow.
+    pub fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        for _ in 0..READS {
+            if self.is_at_rest() {
+                return Poll::Ready(true);
+            }
+            if !self.is_ending() {
+                return Poll::Ready(false);
+            }
+            std::task::ready!(self.transport.poll_readable(cx));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// Reads what is here already behind an answer.
     fn look_for_end(&mut self) {
         let mut nothing = Buffer::empty();
@@ -228,19 +259,23 @@ impl Connection {
         loop {
             let room = buffer.room();
             let Ok((used, piece)) = self.decoder.next(self.input.data(), room) else {
-                self.stage = Stage::Failed;
-                return Err(io::ErrorKind::InvalidData.into());
+                // What came before counts.
+                let is_answered = self.stage == Stage::Ended;
+                (self.stage, self.keeps) = (if is_answered { Stage::Ended } else { Stage::Failed }, false);
+                return if moved || is_answered { Ok(true) } else { Err(io::ErrorKind::InvalidData.into()) };
             };
             let mut ended = None;
             match piece {
                 None => {}
                 Some(Piece::Output(data)) => {
-                    // A part of an answer that has ended already is none.
-                    if self.stage == Stage::Asked || self.stage == Stage::Answering {
-                        moved |= buffer.push(data);
-                        self.stage = Stage::Answering;
-                    } else {
-                        self.stage = Stage::Failed;
+                    match self.stage {
+                        Stage::Asked | Stage::Answering => {
+                            moved |= buffer.push(data);
+                            self.stage = Stage::Answering;
+                        }
+                        // No part of an answer that has ended already. That one counts; the connection carries no other.
+                        Stage::Answered | Stage::Ended => (self.stage, self.keeps) = (Stage::Ended, false),
+                        Stage::Idle | Stage::Failed => self.stage = Stage::Failed,
                     }
                 }
                 Some(Piece::OutputEnded) if self.stage == Stage::Answering || self.stage == Stage::Asked => {
@@ -255,6 +290,8 @@ impl Connection {
             }
             self.input.consume(used);
             match ended {
+                // It might be taken for the end of the next request.
+                Some(_) if self.stage == Stage::Ended => self.keeps = false,
                 Some(ProtocolStatus::Complete) if self.stage != Stage::Idle => self.stage = Stage::Ended,
                 // What it has answered counts; it is asked nothing more on this connection.
                 Some(_) if matches!(self.stage, Stage::Answering | Stage::Answered) => {
@@ -293,6 +330,9 @@ impl Connection {
     /// Bytes of output, read into `buffer`; 0: all have come.
     fn poll_output(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let before = buffer.len();
+        if self.stage == Stage::Failed {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         for _ in 0..READS {
             let is_decoded = self.input.is_empty() && self.stage != Stage::Ended;
             if !is_decoded && self.decode(buffer)? {

@@ -1,5 +1,9 @@
 //! Which links to servers stay open after an answer, and where they are kept. Must never choose a server.
 
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
 use config::spec::HttpReuse;
 use conn::link::Link;
 use policy::program::{Backend, Server};
@@ -24,7 +28,10 @@ pub(super) fn keep_link(
     if link.private || backend.http_reuse == HttpReuse::Never && !server.is_reversed() {
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
         let backend = state.borrow().backend.unwrap_or_default();
-        private::put(session, backend, server, link, most);
+        // A session's own link is there for the next request, which does not wait.
+        if link.carrier.is_at_rest() {
+            private::put(session, backend, server, link, most);
+        }
     } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;
         // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
@@ -37,8 +44,35 @@ pub(super) fn keep_link(
         if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(session, server, &link) {
             return;
         }
-        worker.links.put(&worker.process.pool, server.serial, link);
+        if link.carrier.is_at_rest() {
+            worker.links.put(&worker.process.pool, server.serial, link);
+        } else {
+            keep_later(worker, server.serial, link);
+        }
     }
+}
+
+/// How long an application that has answered may take to say that the request has ended (`FCGI_END_REQUEST`), until its
+/// connection is closed.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Keeps a link once the application has said that the request, whose answer was passed on, has ended.
+fn keep_later(worker: &Rc<Worker>, server: usize, mut link: Link) {
+    if !worker.process.pool.has_room(server) {
+        return;
+    }
+    let worker = Rc::clone(worker);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(rt::now() + ENDING));
+        let rests = std::future::poll_fn(|cx| match link.carrier.poll_rest(cx) {
+            Poll::Ready(rests) => Poll::Ready(rests),
+            Poll::Pending => timer.poll_expired(cx).map(|()| false),
+        });
+        if rests.await {
+            worker.links.put(&worker.process.pool, server, link);
+        }
+    });
 }
 
 /// Whether it is unlikely that a request wants a link that was opened for a session's first request, although idle ones lay there:
