@@ -13,7 +13,7 @@ use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
 use policy::program::{Program, Proxy};
 
-use crate::routes::{Route, Routes};
+use crate::routes::{LogRoute, LogRoutes};
 use crate::telemetry::{self, Channel};
 
 /// A file of a configuration: its name, and what it holds.
@@ -28,7 +28,7 @@ pub struct Generation {
     /// What has become of its lists of patterns.
     pub lists: Arc<ListStates>,
     /// Where its log lines go.
-    pub logs: Arc<Routes>,
+    pub logs: Arc<LogRoutes>,
     /// Where its telemetry goes, by the exporters of the program.
     pub channels: Box<[Arc<Channel>]>,
     /// What lists are hashed under.
@@ -45,7 +45,7 @@ impl Generation {
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
         let channels = telemetry::channels(&program, &[]);
-        let (logs, written, text) = (Arc::new(Routes::nowhere()), Mutex::new(None), OnceLock::new());
+        let (logs, written, text) = (Arc::new(LogRoutes::nowhere()), Mutex::new(None), OnceLock::new());
         Self { number: 0, program, lists, logs, channels, key: random, written, text }
     }
 
@@ -58,7 +58,7 @@ impl Generation {
             channels: telemetry::channels(&program, &before.channels),
             program,
             lists,
-            logs: Arc::new(Routes::nowhere()),
+            logs: Arc::new(LogRoutes::nowhere()),
             key: before.key,
             written: Mutex::new(None),
             text: OnceLock::new(),
@@ -66,7 +66,7 @@ impl Generation {
     }
 
     /// With other places for its log lines.
-    pub(crate) fn logging(self, logs: Arc<Routes>) -> Self {
+    pub(crate) fn logging(self, logs: Arc<LogRoutes>) -> Self {
         Self { logs, ..self }
     }
 
@@ -115,7 +115,7 @@ pub struct FrontendHandle {
     /// Its streams may have lines.
     pub is_logged: bool,
     /// Where those go.
-    pub log: Arc<Route>,
+    pub log: Arc<LogRoute>,
 }
 
 /// What a worker has at hand of one generation.

@@ -30,7 +30,7 @@ use wire::proxy_protocol::Header;
 use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
-use crate::routes::Route;
+use crate::routes::LogRoute;
 use crate::stream;
 use crate::stream::attaching::Attached;
 use crate::stream::http::Client;
@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// Where its lines go, as the configuration has it that it began with.
-    pub fn log(&self) -> &Route {
+    pub fn log(&self) -> &LogRoute {
         &self.handle.log
     }
 

@@ -15,7 +15,7 @@ use engine::count_exchange;
 use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
-use engine::service::log::{Problem, RelaySocket, Targets};
+use engine::service::log::{RelaySocket, SinkError, Targets};
 use engine::service::registry::Services;
 use engine::shared_counts::SharedCounts;
 use engine::sockets::Sockets;
@@ -233,10 +233,10 @@ fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messag
     let (targets, problems) = Targets::open(generation, live, TAG);
     for problem in problems {
         match problem {
-            Problem::Descriptor(descriptor, error) => {
+            SinkError::Descriptor(descriptor, error) => {
                 messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
             }
-            Problem::Ring(path, ring, error) => {
+            SinkError::Ring(path, ring, error) => {
                 messages.alert(&format!("cannot open backing-file '{path}' for ring '{ring}': {}.", reason(&error)));
                 return Err(Refused);
             }

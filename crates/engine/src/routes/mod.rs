@@ -1,9 +1,9 @@
 //! Where the lines of a configuration go, and what they look like: compiled once for each that is served, and kept as long as
 //! a session has it. Must never hold what belongs to one worker.
 
-pub(crate) mod places;
 pub(crate) mod ring;
 mod sampling;
+pub(crate) mod sinks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,29 +14,29 @@ use expression::log_format::LogFormat;
 use policy::program::{LogAddress, LogLines, LogMoment, LogProfile, LogTarget, Program, Proxy};
 use wire::syslog::Format;
 
-use places::{Place, Places, Problem, When};
 use sampling::Sampling;
+use sinks::{LogSink, LogSinks, OpenPhase, SinkError};
 
 /// The routes of one configuration.
 #[derive(Debug)]
-pub struct Routes {
+pub struct LogRoutes {
     /// Each proxy's own, by its index.
-    proxies: AppendOnlyVec<Arc<Route>>,
+    proxies: AppendOnlyVec<Arc<LogRoute>>,
     /// The process's.
-    pub(crate) process: Arc<Route>,
+    pub(crate) process: Arc<LogRoute>,
     /// Those of FastCGI applications, by section.
-    applications: Box<[Route]>,
+    applications: Box<[LogRoute]>,
     /// Those of agents, by engine.
-    agents: Box<[Route]>,
+    agents: Box<[LogRoute]>,
     /// For backends that are added: what is open stays so.
     _spare: Box<[Destination]>,
     /// What all of them have in common.
-    pub(crate) manner: Arc<Manner>,
+    pub(crate) settings: Arc<LogSettings>,
 }
 
 /// What all routes of a configuration have in common.
 #[derive(Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct LogSettings {
     /// `log-profile` sections, as the program counts them.
     pub(crate) profiles: Box<[LogProfile]>,
     /// What headers call this host; `None`: they do not name it.
@@ -49,7 +49,7 @@ pub(crate) struct Manner {
 
 /// Where the lines of a proxy go, and what they look like.
 #[derive(Debug)]
-pub struct Route {
+pub struct LogRoute {
     /// The index of the proxy; `None`: it is the process's, or that of an application.
     pub(crate) owner: Option<usize>,
     pub(crate) lines: LogLines,
@@ -69,7 +69,7 @@ pub struct Route {
     asks_kernel: bool,
     /// Lines so far (`%lc`), also those of configurations before.
     count: Arc<AtomicU32>,
-    pub(crate) manner: Arc<Manner>,
+    pub(crate) settings: Arc<LogSettings>,
 }
 
 /// One `log` line.
@@ -91,12 +91,12 @@ pub(crate) struct Target {
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
     /// What takes its lines.
-    Place(Arc<Place>),
-    /// A backend in `mode log`, by its index: it chooses one of its places for each line.
+    Sink(Arc<LogSink>),
+    /// A backend in `mode log`, by its index: it chooses one of its sinks for each line.
     Backend(usize),
 }
 
-/// What a proxy or relay logs, before the places are known.
+/// What a proxy or relay logs, before the sinks are known.
 pub(crate) struct Plan<'a> {
     pub(crate) owner: Option<usize>,
     pub(crate) targets: &'a [LogTarget],
@@ -104,23 +104,23 @@ pub(crate) struct Plan<'a> {
     pub(crate) lines: LogLines,
 }
 
-/// What opens the places of a configuration.
+/// What opens the sinks of a configuration.
 pub(crate) struct Opening<'a> {
-    pub(crate) places: &'a Places,
-    pub(crate) when: When,
+    pub(crate) sinks: &'a LogSinks,
+    pub(crate) when: OpenPhase,
     /// The tag where the configuration sets none.
     pub(crate) tag: &'a str,
     /// This host's name.
     pub(crate) host: &'a str,
     /// What could not be opened, though it may be used.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) errors: Vec<SinkError>,
 }
 
 impl Opening<'_> {
     fn destination(&mut self, address: &LogAddress) -> Option<Destination> {
         Some(match address {
             LogAddress::Backend(proxy) => Destination::Backend(*proxy),
-            other => Destination::Place(self.places.open(other, self.when, &mut self.problems)?),
+            other => Destination::Sink(self.sinks.open(other, self.when, &mut self.errors)?),
         })
     }
 }
@@ -130,28 +130,29 @@ fn plain() -> LogLines {
     LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp))
 }
 
-impl Routes {
+impl LogRoutes {
     /// Those of a program, behind those of the one before. `Err`: what something logs to that cannot be opened any more.
     pub(crate) fn of(program: &Program, former: Option<&Self>, opening: &mut Opening<'_>) -> Result<Self, String> {
         let (global, host) = (&program.global, opening.host);
         let named_host = global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| host.into()));
         let tag = global.log_tag.clone().unwrap_or_else(|| opening.tag.into());
         let profiles = program.profiles.clone();
-        let manner = Arc::new(Manner { profiles, named_host, request_limit: global.logurilen, tag: tag.clone() });
+        let settings =
+            Arc::new(LogSettings { profiles, named_host, request_limit: global.logurilen, tag: tag.clone() });
         let missing = |whose: &str| format!("log targets of {whose}, which cannot be opened any more");
         let process = Plan { owner: None, targets: &global.logs, tag: &tag, lines: plain() };
-        let process = Route::new(process, former.map(|former| &*former.process), &manner, opening);
+        let process = LogRoute::new(process, former.map(|former| &*former.process), &settings, opening);
         let process = process.ok_or_else(|| missing("the process"))?;
         let mut proxies = Vec::with_capacity(program.proxies.places());
         for index in 0..program.proxies.places() {
             let proxy = program.proxies.get(index).ok_or_else(|| missing("a proxy"))?;
             let before = former.and_then(|former| former.proxies.get(index)).map(|route| &**route);
-            let route = Route::new(Plan::of(proxy, &tag), before, &manner, opening);
+            let route = LogRoute::new(Plan::of(proxy, &tag), before, &settings, opening);
             proxies.push(Arc::new(route.ok_or_else(|| missing(&format!("proxy {}", proxy.name)))?));
         }
         let mut others = |targets, tag, whose: &dyn Fn() -> String| {
             let plan = Plan { owner: None, targets, tag, lines: plain() };
-            Route::new(plan, None, &manner, opening).ok_or_else(|| missing(&whose()))
+            LogRoute::new(plan, None, &settings, opening).ok_or_else(|| missing(&whose()))
         };
         let applications = program
             .fcgi_logs
@@ -165,47 +166,47 @@ impl Routes {
             .collect::<Result<_, _>>()?;
         let spare = program.spare_logs.iter().flatten().map(|target| opening.destination(&target.address));
         let spare = spare.collect::<Option<_>>().ok_or_else(|| missing("defaults"))?;
-        Ok(Self { proxies: proxies.into(), process: Arc::new(process), applications, agents, _spare: spare, manner })
+        Ok(Self { proxies: proxies.into(), process: Arc::new(process), applications, agents, _spare: spare, settings })
     }
 
     /// Those of a process that logs nothing.
     pub(crate) fn nowhere() -> Self {
         let plan = Plan { owner: None, targets: &[], tag: "", lines: plain() };
-        let manner = Arc::default();
-        let process = Arc::new(Route::made(plan, Box::default(), None, &manner));
+        let settings = Arc::default();
+        let process = Arc::new(LogRoute::made(plan, Box::default(), None, &settings));
         let (applications, agents, spare) = Default::default();
-        Self { proxies: AppendOnlyVec::default(), process, applications, agents, _spare: spare, manner }
+        Self { proxies: AppendOnlyVec::default(), process, applications, agents, _spare: spare, settings }
     }
 
     /// That of a proxy, by its index; `None`: the proxy came with a later configuration.
-    pub fn proxy(&self, index: usize) -> Option<&Arc<Route>> {
+    pub fn proxy(&self, index: usize) -> Option<&Arc<LogRoute>> {
         self.proxies.get(index)
     }
 
     /// That of a FastCGI application, by its section.
-    pub fn application(&self, index: usize) -> Option<&Route> {
+    pub fn application(&self, index: usize) -> Option<&LogRoute> {
         self.applications.get(index)
     }
 
     /// That of an agent, by its engine.
-    pub fn agent(&self, engine: usize) -> Option<&Route> {
+    pub fn agent(&self, engine: usize) -> Option<&LogRoute> {
         self.agents.get(engine)
     }
 
     /// Adds that of a proxy which the runtime API adds. False: it logs to what is not open, or there is no room.
     pub(crate) fn add(&self, proxy: &Proxy, opening: &mut Opening<'_>) -> bool {
-        let route = Route::new(Plan::of(proxy, &self.manner.tag), None, &self.manner, opening);
+        let route = LogRoute::new(Plan::of(proxy, &self.settings.tag), None, &self.settings, opening);
         route.is_some_and(|route| self.proxies.push(|_| Arc::new(route)) == Ok(proxy.index))
     }
 
     /// The same with one proxy alone.
     #[cfg(test)]
     pub(crate) fn assemble(process: Plan<'_>, proxy: Plan<'_>, opening: &mut Opening<'_>) -> Self {
-        let manner = Arc::new(Manner { request_limit: 1024, ..Manner::default() });
-        let mut route = |plan| Arc::new(Route::new(plan, None, &manner, opening).unwrap());
+        let settings = Arc::new(LogSettings { request_limit: 1024, ..LogSettings::default() });
+        let mut route = |plan| Arc::new(LogRoute::new(plan, None, &settings, opening).unwrap());
         let process = route(process);
         let proxies = vec![route(proxy)].into();
-        Self { proxies, process, ..Self { manner, ..Self::nowhere() } }
+        Self { proxies, process, ..Self { settings, ..Self::nowhere() } }
     }
 }
 
@@ -216,17 +217,22 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Route {
-    fn new(plan: Plan<'_>, former: Option<&Self>, manner: &Arc<Manner>, opening: &mut Opening<'_>) -> Option<Self> {
+impl LogRoute {
+    fn new(
+        plan: Plan<'_>,
+        former: Option<&Self>,
+        settings: &Arc<LogSettings>,
+        opening: &mut Opening<'_>,
+    ) -> Option<Self> {
         let targets = plan.targets.iter().enumerate().map(|(place, target)| {
             let before = former.and_then(|former| former.targets.get(place));
             Target::new(target, before, opening)
         });
         let targets = targets.collect::<Option<_>>()?;
-        Some(Self::made(plan, targets, former, manner))
+        Some(Self::made(plan, targets, former, settings))
     }
 
-    fn made(plan: Plan<'_>, targets: Box<[Target]>, former: Option<&Self>, manner: &Arc<Manner>) -> Self {
+    fn made(plan: Plan<'_>, targets: Box<[Target]>, former: Option<&Self>, settings: &Arc<LogSettings>) -> Self {
         let (lines, tag) = (plan.lines, plan.tag.into());
         let moment = lines.moment();
         let mut route = Self {
@@ -240,7 +246,7 @@ impl Route {
             has_expressions: false,
             asks_kernel: false,
             count: former.map(|former| Arc::clone(&former.count)).unwrap_or_default(),
-            manner: Arc::clone(manner),
+            settings: Arc::clone(settings),
             lines,
         };
         let own = route.lines.clone();
@@ -249,7 +255,7 @@ impl Route {
             .flatten()
             .for_each(|format| route.note(format, format.uses("ID")));
         // Rules may choose any profile.
-        let formats = manner.profiles.iter().flat_map(LogProfile::formats);
+        let formats = settings.profiles.iter().flat_map(LogProfile::formats);
         formats.for_each(|format| route.note(format, format.has_identifier()));
         route
     }

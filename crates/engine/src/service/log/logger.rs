@@ -24,7 +24,7 @@ use wire::syslog::{Header, Timestamp};
 use super::sender::Sender;
 use super::targets::{Relay, Targets};
 use super::telemetry::RecordHead;
-use crate::routes::{Destination, Route, Routes, Target};
+use crate::routes::{Destination, LogRoute, LogRoutes, Target};
 use crate::telemetry::nanoseconds;
 
 /// How long the rest of a line waits for room before it is tried again.
@@ -170,13 +170,13 @@ impl Logger {
             flusher: RefCell::default(),
         });
         rt::spawn(rt::Class::Normal, rt::NO_TAG, flush_turns(Rc::downgrade(&inner)));
-        inner.targets.places.forward(rt::worker().into());
+        inner.targets.sinks.forward(rt::worker().into());
         Self { inner }
     }
 
     /// Where the lines of a proxy go in the newest configuration, or those of the process. It locks: who serves a session asks that one
     /// for its own.
-    pub(super) fn newest(&self, proxy: Option<usize>) -> Option<Arc<Route>> {
+    pub(super) fn newest(&self, proxy: Option<usize>) -> Option<Arc<LogRoute>> {
         let routes = self.inner.targets.newest();
         proxy.map_or(Some(&routes.process), |index| routes.proxy(index)).cloned()
     }
@@ -188,14 +188,14 @@ impl Logger {
 
     /// A record that tells what is the same for all lines of a frontend: process, host, limit, how many lines there were,
     /// and the time zone at that date.
-    pub fn record<'r>(&'r self, route: &'r Route, accept_date: WallTime) -> Record<'r> {
+    pub fn record<'r>(&'r self, route: &'r LogRoute, accept_date: WallTime) -> Record<'r> {
         Record {
             log_counter: route.count(),
             pid: self.inner.pid,
             hostname: &self.inner.targets.hostname,
             accept_date,
             local_offset: self.local_offset(accept_date.seconds),
-            request_limit: route.manner.request_limit,
+            request_limit: route.settings.request_limit,
             ..Record::default()
         }
     }
@@ -211,7 +211,7 @@ impl Logger {
     }
 
     /// Logs traffic of a frontend, as its options want it. The counter of lines is filled in here.
-    pub fn traffic(&self, route: &Route, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
+    pub fn traffic(&self, route: &LogRoute, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
         let lines = &route.lines;
         let by_rule = matches!(record.origin, Origin::Rule(_));
         let wording = match (verdict, &lines.error) {
@@ -224,14 +224,14 @@ impl Logger {
         let failed = verdict != Verdict::Normal && lines.separate_errors;
         let level = shown.level.unwrap_or(if failed { LogLevel::Err } else { LogLevel::Info });
         let record = Record { partial: lines.as_soon_as_possible, ..*record };
-        let profile = shown.profile.and_then(|index| route.manner.profiles.get(index));
+        let profile = shown.profile.and_then(|index| route.settings.profiles.get(index));
         let line = Line { wording, record: Some(&record), context: shown.context, profile, span: shown.span };
         self.inner.send(route, level, &line);
     }
 
     /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
     /// configuration manual's section 8.2.5 has it, with `reason`.
-    pub fn connection_error(&self, route: &Route, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
+    pub fn connection_error(&self, route: &LogRoute, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
         let wording = lines.error.as_ref().map_or(Wording::Reason(reason), Wording::Format);
@@ -247,7 +247,7 @@ impl Logger {
     }
 
     /// Sends a message about a session to the targets of a proxy, as the session's configuration has them.
-    pub fn message_of(&self, routes: &Routes, proxy: usize, level: LogLevel, text: &str) {
+    pub fn message_of(&self, routes: &LogRoutes, proxy: usize, level: LogLevel, text: &str) {
         match routes.proxy(proxy) {
             Some(route) => self.say(route, level, text),
             // It came later.
@@ -256,7 +256,7 @@ impl Logger {
     }
 
     /// Sends a message to targets.
-    pub fn say(&self, route: &Route, level: LogLevel, text: &str) {
+    pub fn say(&self, route: &LogRoute, level: LogLevel, text: &str) {
         self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
@@ -277,7 +277,7 @@ impl Logger {
 }
 
 impl Inner {
-    fn send(&self, route: &Route, level: LogLevel, line: &Line<'_>) {
+    fn send(&self, route: &LogRoute, level: LogLevel, line: &Line<'_>) {
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
         let State { text, now, sender, arena, .. } = &mut *state;
         let mut rendered = None;
@@ -299,27 +299,27 @@ impl Inner {
             if is_first && self.targets.tap.has_readers() {
                 self.targets.tap.append(route.owner, &text.line);
             }
-            let chosen_place;
-            let place = match &target.destination {
-                Destination::Place(place) => place,
+            let chosen_sink;
+            let sink = match &target.destination {
+                Destination::Sink(sink) => sink,
                 Destination::Backend(backend) => {
-                    chosen_place = self.targets.choose(*backend, &text.line, arena);
-                    let Some(place) = &chosen_place else {
+                    chosen_sink = self.targets.choose(*backend, &text.line, arena);
+                    let Some(sink) = &chosen_sink else {
                         self.targets.count_dropped(1);
                         continue;
                     };
-                    place
+                    sink
                 }
             };
             let header = Header {
                 facility: target.facility,
                 severity,
-                hostname: route.manner.named_host.as_deref(),
+                hostname: route.settings.named_host.as_deref(),
                 tag: chosen.tag,
                 pid: self.pid,
                 structured_data: &text.structured_data,
             };
-            if place.takes_records() {
+            if sink.takes_records() {
                 let head = RecordHead {
                     time: nanoseconds(rt::wall()),
                     severity,
@@ -329,10 +329,10 @@ impl Inner {
                     span: line.span,
                 };
                 let body = &text.line[..text.line.len().min(target.length)];
-                sender.push(&self.targets, place, target.length, |out| head.write(body, out));
+                sender.push(&self.targets, sink, target.length, |out| head.write(body, out));
                 continue;
             }
-            sender.push(&self.targets, place, target.length, |out| {
+            sender.push(&self.targets, sink, target.length, |out| {
                 target.format.write(&header, now, out);
                 out.extend_from_slice(&text.line);
             });
@@ -358,20 +358,20 @@ impl Inner {
         for (target, format) in &relay.targets {
             let Some(severity) = target.severity(level) else { continue };
             let chosen;
-            let place = match &target.destination {
-                Destination::Place(place) => place,
+            let sink = match &target.destination {
+                Destination::Sink(sink) => sink,
                 Destination::Backend(backend) => {
                     chosen = self.targets.choose(*backend, message.text, arena);
-                    let Some(place) = &chosen else {
+                    let Some(sink) = &chosen else {
                         self.targets.count_dropped(1);
                         continue;
                     };
-                    place
+                    sink
                 }
             };
             let source = source.map(|_| name.as_slice());
             let given = Given { facility: target.facility, severity, strategy: relay.strategy, source };
-            if place.takes_records() {
+            if sink.takes_records() {
                 let head = RecordHead {
                     time: nanoseconds(wall),
                     severity,
@@ -381,11 +381,11 @@ impl Inner {
                     span: None,
                 };
                 let body = &message.text[..message.text.len().min(target.length)];
-                sender.push(&self.targets, place, target.length, |out| head.write(body, out));
+                sender.push(&self.targets, sink, target.length, |out| head.write(body, out));
                 continue;
             }
             let write = |out: &mut Vec<u8>| relay::write(*format, message, &given, now, out);
-            sender.push(&self.targets, place, target.length, write);
+            sender.push(&self.targets, sink, target.length, write);
         }
         drop(state);
         if !self.dirty.replace(true) {
@@ -394,12 +394,12 @@ impl Inner {
     }
 
     /// How a line looks to a target: its profile may say something else than the proxy. `None`: it does not get it.
-    fn choose<'a>(route: &'a Route, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
+    fn choose<'a>(route: &'a LogRoute, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
         let Some(record) = line.record else {
             return Some(Chosen { wording: line.wording?, structured_data: None, tag: &route.tag });
         };
         let usual = route.lines.structured_data.as_ref();
-        let profile = line.profile.or_else(|| route.manner.profiles.get(target.profile?));
+        let profile = line.profile.or_else(|| route.settings.profiles.get(target.profile?));
         let Some(profile) = profile else {
             return Some(Chosen { wording: line.wording?, structured_data: usual, tag: &route.tag });
         };

@@ -1,4 +1,4 @@
-//! What the process has of its log, whatever configuration is served: its places, relays, backends of lines, and counts.
+//! What the process has of its log, whatever configuration is served: its sinks, relays, backends of lines, and counts.
 //! Shared by all workers. Must never hold what belongs to one worker, or to one configuration.
 
 use base::AppendOnlyVec;
@@ -16,9 +16,9 @@ use wire::syslog::relay::HostStrategy;
 use wire::syslog::{Format, Timestamp};
 
 use crate::generation::Generation;
-use crate::routes::places::{Place, Places, Problem, When};
 use crate::routes::ring::Ring;
-use crate::routes::{Opening, Routes, Target, header_format};
+use crate::routes::sinks::{LogSink, LogSinks, OpenPhase, SinkError};
+use crate::routes::{LogRoutes, Opening, Target, header_format};
 use crate::telemetry::Channel;
 
 use super::balance::Balance;
@@ -29,9 +29,9 @@ use super::telemetry::LogChannel;
 #[derive(Debug)]
 pub struct Targets {
     /// What takes lines.
-    pub(super) places: Places,
+    pub(super) sinks: LogSinks,
     /// Where the lines of the newest configuration go.
-    newest: RwLock<Arc<Routes>>,
+    newest: RwLock<Arc<LogRoutes>>,
     /// Relays, as the program counts them.
     pub(crate) relays: Box<[Relay]>,
     /// Messages that relays have taken: the counter CumRecvLogs.
@@ -91,48 +91,48 @@ impl Targets {
     /// opened here, so that a daemon calls this once its standard streams are what they will be, and before it changes its root
     /// directory; the time zone's rules are read for the same reason. Problems come back beside the targets: what would go to such
     /// a descriptor is dropped.
-    pub fn open(generation: &Generation, live: &Arc<Live>, name: &str) -> (Self, Vec<Problem>) {
+    pub fn open(generation: &Generation, live: &Arc<Live>, name: &str) -> (Self, Vec<SinkError>) {
         rt::local_offset(0);
         let program = &*generation.program;
-        let (mut targets, mut problems) = Self::assemble(&program.rings, name);
+        let (mut targets, mut errors) = Self::assemble(&program.rings, name);
         targets.hostname = hostname();
         targets.send_buffer = program.global.datagram_send_buffer.map(|bytes| bytes as usize);
-        let mut opening = targets.opening(When::Start);
+        let mut opening = targets.opening(OpenPhase::Start);
         // Everything can be opened at the start.
-        let routes = Routes::of(program, None, &mut opening).unwrap_or_else(|_| Routes::nowhere());
+        let routes = LogRoutes::of(program, None, &mut opening).unwrap_or_else(|_| LogRoutes::nowhere());
         let relays = program.log_forwards.iter().map(|forward| Relay::new(forward, &mut opening)).collect();
-        problems.append(&mut opening.problems);
+        errors.append(&mut opening.errors);
         let backend = |proxy: &Arc<Proxy>| match proxy.mode {
-            Mode::Log => Balance::new(generation, live, proxy, &targets.places, When::Start).into(),
+            Mode::Log => Balance::new(generation, live, proxy, &targets.sinks, OpenPhase::Start).into(),
             _ => OnceLock::new(),
         };
         let backends = program.proxies.iter().map(backend).collect();
         let mut open = |number: &i32| match Output::open(*number) {
             Ok(output) => Some((*number, output)),
             Err(error) => {
-                problems.push(Problem::Descriptor(*number, error));
+                errors.push(SinkError::Descriptor(*number, error));
                 None
             }
         };
         let event_outputs = program.event_descriptors.iter().filter_map(&mut open).collect();
         targets.follow(Arc::new(routes));
-        (Self { relays, backends, event_outputs, ..targets }, problems)
+        (Self { relays, backends, event_outputs, ..targets }, errors)
     }
 
-    /// A log without any place but its rings.
-    pub(super) fn assemble(rings: &[program::Ring], name: &str) -> (Self, Vec<Problem>) {
-        let mut problems = Vec::new();
+    /// A log without any sink but its rings.
+    pub(super) fn assemble(rings: &[program::Ring], name: &str) -> (Self, Vec<SinkError>) {
+        let mut errors = Vec::new();
         let mut open = |ring: &program::Ring| {
             let opened = Ring::open(ring).unwrap_or_else(|error| {
                 let path = ring.backing_file.clone().unwrap_or_default();
-                problems.push(Problem::Ring(path, ring.name.clone(), error));
+                errors.push(SinkError::Ring(path, ring.name.clone(), error));
                 Ring::new(ring)
             });
             Arc::new(opened)
         };
         let targets = Self {
-            places: Places::new(rings.iter().map(&mut open).collect()),
-            newest: RwLock::new(Arc::new(Routes::nowhere())),
+            sinks: LogSinks::new(rings.iter().map(&mut open).collect()),
+            newest: RwLock::new(Arc::new(LogRoutes::nowhere())),
             relays: Box::default(),
             received: AtomicU64::new(0),
             backends: AppendOnlyVec::default(),
@@ -143,15 +143,15 @@ impl Targets {
             channel: LogChannel::default(),
             tap: Tap::new(),
         };
-        (targets, problems)
+        (targets, errors)
     }
 
-    pub(super) fn opening(&self, when: When) -> Opening<'_> {
-        Opening { places: &self.places, when, tag: &self.name, host: &self.hostname, problems: Vec::new() }
+    pub(super) fn opening(&self, when: OpenPhase) -> Opening<'_> {
+        Opening { sinks: &self.sinks, when, tag: &self.name, host: &self.hostname, errors: Vec::new() }
     }
 
     /// Where the lines of the newest configuration go. It locks.
-    pub fn newest(&self) -> Arc<Routes> {
+    pub fn newest(&self) -> Arc<LogRoutes> {
         Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -159,19 +159,19 @@ impl Targets {
     ///
     /// # Errors
     /// What cannot be opened any more.
-    pub(crate) fn prepare(&self, program: &Program) -> Result<Arc<Routes>, String> {
-        let mut opening = self.opening(When::Later);
-        Routes::of(program, Some(&self.newest()), &mut opening).map(Arc::new)
+    pub(crate) fn prepare(&self, program: &Program) -> Result<Arc<LogRoutes>, String> {
+        let mut opening = self.opening(OpenPhase::Serving);
+        LogRoutes::of(program, Some(&self.newest()), &mut opening).map(Arc::new)
     }
 
     /// The newest configuration is another one.
-    pub(crate) fn follow(&self, routes: Arc<Routes>) {
+    pub(crate) fn follow(&self, routes: Arc<LogRoutes>) {
         *self.newest.write().unwrap_or_else(PoisonError::into_inner) = routes;
     }
 
     /// Where a backend logs that the runtime API adds. False: what it logs to is not open, or there is no room.
     pub fn add(&self, proxy: &Proxy) -> bool {
-        let mut opening = self.opening(When::Later);
+        let mut opening = self.opening(OpenPhase::Serving);
         self.newest().add(proxy, &mut opening) && self.add_backend(proxy.index)
     }
 
@@ -183,14 +183,14 @@ impl Targets {
     /// Has a proxy that was added, in `mode log`, get lines from now on.
     pub(crate) fn begin(&self, generation: &Generation, live: &Arc<Live>, proxy: &Proxy) {
         if let Some(backend) = self.backends.get(proxy.index).filter(|_| proxy.mode == Mode::Log) {
-            backend.get_or_init(|| Balance::new(generation, live, proxy, &self.places, When::Later));
+            backend.get_or_init(|| Balance::new(generation, live, proxy, &self.sinks, OpenPhase::Serving));
         }
     }
 
-    /// Gives a server that is added a place, where its proxy is in `mode log`. False: there is no room.
+    /// Gives a server that is added a sink, where its proxy is in `mode log`. False: there is no room.
     pub(crate) fn add_server(&self, proxy: &Proxy, server: &Server) -> bool {
         let Some(balance) = self.backends.get(proxy.index).and_then(OnceLock::get) else { return true };
-        balance.add(server.index, self.places.server(server, When::Later))
+        balance.add(server.index, self.sinks.server(server, OpenPhase::Serving))
     }
 
     /// A server that was removed gets no more lines: what waits for it is sent, and its connection ends.
@@ -202,18 +202,18 @@ impl Targets {
 
     /// A server of log lines is somewhere else from now on: the next lines, or the next connection, go there.
     pub fn move_server(&self, (proxy, server): ServerPlace, address: SocketAddr) {
-        let place = self.backends.get(proxy).and_then(OnceLock::get).and_then(|balance| balance.place(server));
-        place.into_iter().for_each(|place| place.move_to(address));
+        let sink = self.backends.get(proxy).and_then(OnceLock::get).and_then(|balance| balance.sink(server));
+        sink.into_iter().for_each(|sink| sink.move_to(address));
     }
 
-    /// The place of a backend in `mode log` that a line goes to; `None`: there is none for it.
-    pub(super) fn choose(&self, backend: usize, line: &[u8], arena: &mut Bump) -> Option<Arc<Place>> {
+    /// The sink of a backend in `mode log` that a line goes to; `None`: there is none for it.
+    pub(super) fn choose(&self, backend: usize, line: &[u8], arena: &mut Bump) -> Option<Arc<LogSink>> {
         self.backends.get(backend)?.get()?.choose(line, arena)
     }
 
     /// Lines that were dropped since the start: the counter DroppedLogs.
     pub fn dropped(&self) -> u64 {
-        self.places.dropped.load(Ordering::Relaxed)
+        self.sinks.dropped.load(Ordering::Relaxed)
     }
 
     /// Messages that relays have taken since the start: the counter CumRecvLogs.
@@ -226,7 +226,7 @@ impl Targets {
     }
 
     pub(super) fn count_dropped(&self, lines: usize) {
-        self.places.count_dropped(lines);
+        self.sinks.count_dropped(lines);
     }
 
     /// Rings that have a name.
@@ -235,11 +235,11 @@ impl Targets {
     }
 
     fn numbered_rings(&self) -> impl Iterator<Item = (usize, Arc<Ring>)> {
-        let rings = self.places.all_rings().into_iter();
+        let rings = self.sinks.all_rings().into_iter();
         rings.filter(|(_, ring)| !ring.name().is_empty() && !ring.is_closed())
     }
 
-    /// The sinks that events can go to: name, place, what it is.
+    /// The sinks that events can go to: name, sink, what it is.
     pub fn trace_sinks(&self) -> Vec<(String, TraceSink, String)> {
         let standard = [("stdout", 1), ("stderr", 2)];
         let standard = standard.map(|(name, number)| {
@@ -257,14 +257,14 @@ impl Targets {
         self.channel.set(channel);
     }
 
-    /// How many places that take lines there were at one time, at most: what a worker may have lines for.
-    pub fn most_places(&self) -> usize {
-        self.places.most()
+    /// How many sinks that take lines there were at one time, at most: what a worker may have lines for.
+    pub fn most_sinks(&self) -> usize {
+        self.sinks.most()
     }
 
     /// Whether a server of a ring has not got every line yet.
     pub fn is_behind(&self) -> bool {
-        self.places.all_rings().iter().any(|(_, ring)| ring.is_behind())
+        self.sinks.all_rings().iter().any(|(_, ring)| ring.is_behind())
     }
 
     /// Writes a line about an event, as the sink wants it. It never waits: a sink without free space gets none.
@@ -277,11 +277,11 @@ impl Targets {
                 }
             }
             Sink::Ring(number) => {
-                let Some(ring) = self.places.ring(number) else { return };
+                let Some(ring) = self.sinks.ring(number) else { return };
                 let (wall, mut now, mut event) = (rt::wall(), Timestamp::default(), Vec::new());
                 now.set(wall.seconds, wall.nanos, rt::local_offset(wall.seconds));
                 let format = ring.format().map_or(Format::Raw, header_format);
-                format.write_event(self.newest().manner.named_host.as_deref(), &now, &mut event);
+                format.write_event(self.newest().settings.named_host.as_deref(), &now, &mut event);
                 event.extend_from_slice(line);
                 self.count_dropped(ring.append(std::iter::once(event.as_slice())));
             }

@@ -2,8 +2,8 @@
 
 use super::targets::Targets;
 use super::*;
-use crate::routes::places::When;
-use crate::routes::{Plan, Route, Routes};
+use crate::routes::sinks::OpenPhase;
+use crate::routes::{LogRoute, LogRoutes, Plan};
 use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
 use expression::log_format::LogFormat;
 use expression::record::{Endpoint, Record};
@@ -63,18 +63,18 @@ fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targ
     assembled(logs, lines, rings).0
 }
 
-fn assembled(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> (Arc<Targets>, Vec<Problem>) {
+fn assembled(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> (Arc<Targets>, Vec<SinkError>) {
     let plan = |owner, lines| Plan { owner, targets: logs, tag: "weir", lines };
     let (targets, _) = Targets::assemble(rings, "weir");
-    let mut opening = targets.opening(When::Start);
+    let mut opening = targets.opening(OpenPhase::Start);
     let process = plan(None, LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
-    let routes = Routes::assemble(process, plan(Some(0), lines), &mut opening);
-    let problems = opening.problems;
+    let routes = LogRoutes::assemble(process, plan(Some(0), lines), &mut opening);
+    let errors = opening.errors;
     targets.follow(Arc::new(routes));
-    (Arc::new(targets), problems)
+    (Arc::new(targets), errors)
 }
 
-fn route(logger: &Logger, proxy: usize) -> Arc<Route> {
+fn route(logger: &Logger, proxy: usize) -> Arc<LogRoute> {
     logger.newest(Some(proxy)).unwrap()
 }
 
@@ -313,17 +313,17 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
 #[test]
 fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
-    let (targets, problems) = assembled(&logs, LogLines::of(LogFormat::compile("x").unwrap()), &[]);
-    assert!(matches!(&problems[..], [Problem::Descriptor(1_000_000, _)]), "{problems:?}");
+    let (targets, errors) = assembled(&logs, LogLines::of(LogFormat::compile("x").unwrap()), &[]);
+    assert!(matches!(&errors[..], [SinkError::Descriptor(1_000_000, _)]), "{errors:?}");
     on_worker(&targets, log_once);
     assert_eq!(targets.dropped(), 1);
 }
 
 #[test]
-fn places_are_shared_by_those_who_log_there() {
+fn sinks_are_shared_by_those_who_log_there() {
     let (_socket, one) = udp();
     let (_other, two) = udp();
-    assert_eq!(targets(&[one.clone(), two, one], "x").places.most(), 2);
+    assert_eq!(targets(&[one.clone(), two, one], "x").sinks.most(), 2);
 }
 
 #[test]

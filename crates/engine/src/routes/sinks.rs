@@ -1,4 +1,4 @@
-//! What takes lines: each address once, however many configurations and proxies send there, and for as long as one of them
+//! Sinks of log lines: one for each address, however many configurations and proxies log there, and for as long as one of them
 //! does. Must never look at a line.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,25 +13,25 @@ use rt::net::Address;
 
 use super::ring::{self, Ring};
 
-/// When a place is opened.
+/// The phase of the process in which a sink is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum OpenPhase {
     /// Before the workers begin: everything can be opened.
     Start,
     /// While they serve: rights may be given up, and numbers of descriptors may mean something else.
-    Later,
+    Serving,
 }
 
-/// One target of lines.
+/// What a sink writes to.
 #[derive(Debug)]
-pub(crate) enum LineTarget {
+pub(crate) enum SinkTarget {
     /// Datagrams to an address.
     Address(Address),
     /// A shared descriptor; `None`: it is not open.
     Output(Option<Output>),
     /// A ring of a section.
     Ring(Arc<Ring>),
-    /// A ring of its own before a connection, which ends with the place once its lines are sent.
+    /// A ring of its own before a connection, which ends with the sink once its lines are sent.
     Stream(Arc<Ring>),
     /// A collector, as log records.
     Telemetry,
@@ -39,42 +39,42 @@ pub(crate) enum LineTarget {
     Server(Mutex<Address>),
 }
 
-/// What takes lines, and its number among all that do at a time: workers gather lines by it.
+/// A sink of log lines, and its number among those that are open at a time: workers gather lines by it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct LogSink {
     pub(crate) number: usize,
-    pub(crate) target: LineTarget,
+    pub(crate) target: SinkTarget,
     numbers: Arc<Numbers>,
 }
 
-impl Place {
+impl LogSink {
     /// Whether what goes there are log records.
     pub(crate) fn takes_records(&self) -> bool {
-        matches!(self.target, LineTarget::Telemetry)
+        matches!(self.target, SinkTarget::Telemetry)
     }
 
     /// A server is somewhere else from now on: the next lines, or the next connection, go there.
     pub(crate) fn move_to(&self, address: SocketAddr) {
         match &self.target {
-            LineTarget::Stream(ring) => ring.move_server(0, address),
-            LineTarget::Server(known) => {
+            SinkTarget::Stream(ring) => ring.move_server(0, address),
+            SinkTarget::Server(known) => {
                 *known.lock().unwrap_or_else(PoisonError::into_inner) = Address::Inet(address);
             }
-            LineTarget::Address(_) | LineTarget::Output(_) | LineTarget::Ring(_) | LineTarget::Telemetry => {}
+            SinkTarget::Address(_) | SinkTarget::Output(_) | SinkTarget::Ring(_) | SinkTarget::Telemetry => {}
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for LogSink {
     fn drop(&mut self) {
-        if let LineTarget::Stream(ring) = &self.target {
+        if let SinkTarget::Stream(ring) = &self.target {
             ring.close();
         }
         self.numbers.lock().free.insert(self.number);
     }
 }
 
-/// Numbers of places; those that are free are given away first, the lowest of them before all.
+/// Numbers of sinks; those that are free are given away first, the lowest of them before all.
 #[derive(Debug, Default)]
 struct Numbers(Mutex<Given>);
 
@@ -93,25 +93,25 @@ impl Numbers {
 /// Rings before connections, by numbers that no other ring has had.
 #[derive(Debug, Default)]
 struct Streams {
-    open: BTreeMap<usize, (Weak<Ring>, When)>,
+    open: BTreeMap<usize, (Weak<Ring>, OpenPhase)>,
     next: usize,
 }
 
-/// What could not be opened, and why.
+/// A sink that could not be opened, and why.
 #[derive(Debug)]
-pub enum Problem {
+pub enum SinkError {
     /// A descriptor, by its number: what would go there is dropped.
     Descriptor(i32, io::Error),
     /// The file behind a ring: its path, the ring's name. Nothing can be served then.
     Ring(Box<str>, Box<str>, io::Error),
 }
 
-/// All places of a process.
+/// All sinks of a process.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct LogSinks {
     numbers: Arc<Numbers>,
     /// Those that configurations name by an address.
-    known: Mutex<Vec<(LogAddress, Weak<Place>)>>,
+    known: Mutex<Vec<(LogAddress, Weak<LogSink>)>>,
     /// Rings of sections, as the program counts them.
     pub(crate) rings: Box<[Arc<Ring>]>,
     streams: Mutex<Streams>,
@@ -119,7 +119,7 @@ pub(crate) struct Places {
     pub(crate) dropped: Arc<AtomicU64>,
 }
 
-impl Places {
+impl LogSinks {
     /// With rings, and nothing else yet.
     pub(crate) fn new(rings: Box<[Arc<Ring>]>) -> Self {
         let streams = Streams { next: rings.len(), ..Streams::default() };
@@ -133,62 +133,67 @@ impl Places {
     }
 
     /// What an address stands for. `None`: it cannot be opened any more.
-    pub(crate) fn open(&self, address: &LogAddress, when: When, problems: &mut Vec<Problem>) -> Option<Arc<Place>> {
+    pub(crate) fn open(
+        &self,
+        address: &LogAddress,
+        when: OpenPhase,
+        errors: &mut Vec<SinkError>,
+    ) -> Option<Arc<LogSink>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(_, place)| place.strong_count() > 0);
-        if let Some(open) = known.iter().find(|(other, _)| other == address).and_then(|(_, place)| place.upgrade()) {
+        known.retain(|(_, sink)| sink.strong_count() > 0);
+        if let Some(open) = known.iter().find(|(other, _)| other == address).and_then(|(_, sink)| sink.upgrade()) {
             return Some(open);
         }
         let target = match address {
-            LogAddress::Inet(address) => LineTarget::Address(Address::Inet(*address)),
+            LogAddress::Inet(address) => SinkTarget::Address(Address::Inet(*address)),
             // They are looked up with each sending.
-            LogAddress::Unix(path) => LineTarget::Address(Address::Unix(path.clone())),
-            LogAddress::Abstract(name) => LineTarget::Address(Address::Abstract(name.clone())),
+            LogAddress::Unix(path) => SinkTarget::Address(Address::Unix(path.clone())),
+            LogAddress::Abstract(name) => SinkTarget::Address(Address::Abstract(name.clone())),
             LogAddress::Descriptor(number) => match (Output::open(*number), when) {
-                (Ok(output), When::Start) => LineTarget::Output(Some(output)),
+                (Ok(output), OpenPhase::Start) => SinkTarget::Output(Some(output)),
                 // Other numbers may be those of connections by now.
-                (Ok(output), When::Later) if matches!(number, 1 | 2) => LineTarget::Output(Some(output)),
-                (Err(error), When::Start) => {
-                    problems.push(Problem::Descriptor(*number, error));
-                    LineTarget::Output(None)
+                (Ok(output), OpenPhase::Serving) if matches!(number, 1 | 2) => SinkTarget::Output(Some(output)),
+                (Err(error), OpenPhase::Start) => {
+                    errors.push(SinkError::Descriptor(*number, error));
+                    SinkTarget::Output(None)
                 }
-                (_, When::Later) => return None,
+                (_, OpenPhase::Serving) => return None,
             },
-            LogAddress::Ring(index) => LineTarget::Ring(Arc::clone(self.rings.get(*index)?)),
-            LogAddress::Stream(ring) => LineTarget::Stream(self.stream(ring, when)),
-            LogAddress::Telemetry => LineTarget::Telemetry,
-            // Its servers are the places.
-            LogAddress::Backend(_) => LineTarget::Output(None),
+            LogAddress::Ring(index) => SinkTarget::Ring(Arc::clone(self.rings.get(*index)?)),
+            LogAddress::Stream(ring) => SinkTarget::Stream(self.stream(ring, when)),
+            LogAddress::Telemetry => SinkTarget::Telemetry,
+            // Its servers are the sinks.
+            LogAddress::Backend(_) => SinkTarget::Output(None),
         };
-        let place = self.place(target);
-        known.push((address.clone(), Arc::downgrade(&place)));
-        Some(place)
+        let sink = self.sink(target);
+        known.push((address.clone(), Arc::downgrade(&sink)));
+        Some(sink)
     }
 
     /// What a server of a backend in `mode log` is.
-    pub(crate) fn server(&self, server: &Server, when: When) -> Arc<Place> {
-        self.place(match &server.log {
-            Some(LogServer::Stream(ring)) => LineTarget::Stream(self.stream(ring, when)),
+    pub(crate) fn server(&self, server: &Server, when: OpenPhase) -> Arc<LogSink> {
+        self.sink(match &server.log {
+            Some(LogServer::Stream(ring)) => SinkTarget::Stream(self.stream(ring, when)),
             // The program has resolved every address that lines can go to.
             Some(LogServer::Datagrams) | None => {
                 let address = server.address.of_syslog().map_or(Address::Unnamed, Address::Inet);
-                LineTarget::Server(Mutex::new(address))
+                SinkTarget::Server(Mutex::new(address))
             }
         })
     }
 
-    fn place(&self, target: LineTarget) -> Arc<Place> {
+    fn sink(&self, target: SinkTarget) -> Arc<LogSink> {
         let mut given = self.numbers.lock();
         let number = given.free.pop_first().unwrap_or_else(|| {
             given.next += 1;
             given.next - 1
         });
         drop(given);
-        Arc::new(Place { number, target, numbers: Arc::clone(&self.numbers) })
+        Arc::new(LogSink { number, target, numbers: Arc::clone(&self.numbers) })
     }
 
     /// A ring before a connection, which is served from now on, or once the workers begin.
-    fn stream(&self, ring: &program::Ring, when: When) -> Arc<Ring> {
+    fn stream(&self, ring: &program::Ring, when: OpenPhase) -> Arc<Ring> {
         let ring = Arc::new(Ring::new(ring));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.open.retain(|_, (open, _)| open.strong_count() > 0);
@@ -196,7 +201,7 @@ impl Places {
         streams.next += 1;
         streams.open.insert(number, (Arc::downgrade(&ring), when));
         drop(streams);
-        if when == When::Later {
+        if when == OpenPhase::Serving {
             let (served, dropped) = (Arc::clone(&ring), Arc::clone(&self.dropped));
             let worker = number % rt::workers().max(1);
             rt::post(worker as rt::WorkerId, Box::new(move || serve(&served, &dropped)));
@@ -207,7 +212,7 @@ impl Places {
     /// Starts a worker's share of the tasks that send what is in the rings of the start.
     pub(crate) fn forward(&self, worker: usize) {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = streams.open.iter().filter(|(_, (_, when))| *when == When::Start);
+        let first = streams.open.iter().filter(|(_, (_, when))| *when == OpenPhase::Start);
         let first = first.filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
         let sections = self.rings.iter().cloned().enumerate();
         let rings = sections.chain(first).filter(|(number, _)| number % rt::workers().max(1) == worker);
@@ -232,7 +237,7 @@ impl Places {
         streams.open.get(&number)?.0.upgrade()
     }
 
-    /// How many places there were at one time, at most.
+    /// How many sinks there were at one time, at most.
     pub(crate) fn most(&self) -> usize {
         self.numbers.lock().next
     }
