@@ -411,6 +411,12 @@ impl ByteSink for Connection {
             self.keeps = fcgi::keeps_connection(head.data());
             self.complete = fcgi::ends_body(head.data());
         }
+        if body.is_empty() && self.pending.is_empty() && self.header_at == fcgi::HEADER && self.left == 0 {
+            // Mostly nothing stands around the head of a request: it goes out alone.
+            let written = self.transport.poll_write(cx, head, body, more);
+            self.writing = written.is_pending();
+            return written;
+        }
         loop {
             if self.left == 0 && self.header_at == fcgi::HEADER && !body.is_empty() {
                 self.left = body.len().min(fcgi::MAX_CONTENT);
@@ -420,10 +426,7 @@ impl ByteSink for Connection {
             }
             let content = &body.data()[..self.left.min(body.len())];
             let slices = [&self.pending[..], head.data(), &self.header[self.header_at..], content].map(IoSlice::new);
-            // Mostly nothing stands around the head of a request: it goes out alone.
-            let is_alone = self.pending.is_empty() && self.header_at == fcgi::HEADER && content.is_empty();
-            let slices = if is_alone { &slices[1..2] } else { &slices[..] };
-            let written = self.transport.poll_write_slices(cx, slices, more);
+            let written = self.transport.poll_write_slices(cx, &slices, more);
             self.writing = written.is_pending();
             let mut rest = std::task::ready!(written)?;
             let mut take = |length: usize| {

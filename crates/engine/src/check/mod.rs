@@ -32,7 +32,7 @@ use policy::program::{Proxy, Server};
 
 use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
-use crate::service::{mail, warm_up};
+use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
 pub use external::Programs;
 pub use targets::{Orders, Targets};
@@ -46,7 +46,7 @@ pub fn start(worker: &Rc<Worker>) {
     let proxies = || program.proxies.iter().filter(|proxy| !proxy.disabled);
     for proxy in proxies().filter(|proxy| proxy.index % workers == worker.id) {
         // Some may have been warming up in the process before this one.
-        warm_up::watch(std::sync::Arc::clone(&worker.process.live.proxies[proxy.index]));
+        slow_start::watch(std::sync::Arc::clone(&worker.process.live.proxies[proxy.index]));
     }
     let checked = || {
         let servers = proxies().flat_map(|proxy| proxy.servers().map(|server| (proxy.index, server)));

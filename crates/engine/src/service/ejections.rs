@@ -10,7 +10,7 @@ use policy::program::{Proxy, Server};
 use crate::stream_state::{Cause, Outcome, StreamState};
 use crate::worker::Worker;
 
-use super::warm_up;
+use super::slow_start;
 
 /// What an answer shows of the server that gave it: how long it took to begin, and whether its status says that the server
 /// failed.
@@ -85,5 +85,5 @@ async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
         let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
         worker.announce(proxy, LogLevel::Notice, &text);
     }
-    warm_up::watch(std::sync::Arc::clone(proxy_state));
+    slow_start::watch(std::sync::Arc::clone(proxy_state));
 }

@@ -9,6 +9,6 @@ pub mod log;
 pub(crate) mod mail;
 pub mod registry;
 pub mod shutting;
+pub mod slow_start;
 pub mod transitions;
-pub mod warm_up;
 pub mod weight;

@@ -12,7 +12,7 @@ use live::health::{Operation, Report};
 use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
-use super::{events, mail, shutting, warm_up};
+use super::{events, mail, shutting, slow_start};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
@@ -201,7 +201,7 @@ fn settle_one(
     let Transition { before, after } = transition;
     let serves = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;
     if !serves(&before) && serves(&after) {
-        warm_up::watch(Arc::clone(state));
+        slow_start::watch(Arc::clone(state));
     }
     shut_sessions(worker, proxy, server, &transition);
 }

@@ -12,12 +12,12 @@ use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Whether a proxy looks at requests at all: most do not, and then nothing of the below is touched.
+/// Whether a proxy looks at a request at all: at most it does not, and then nothing of the below is touched. Only a body is waited
+/// for.
 #[inline]
-pub fn screens(proxy: &Proxy) -> bool {
-    proxy.http.restrict_names != RestrictNames::Preserve
-        || proxy.http.buffer_request
-        || proxy.backend.as_ref().is_some_and(checks_post)
+pub fn screens(proxy: &Proxy, request: &Head) -> bool {
+    let waits = || proxy.http.buffer_request || proxy.backend.as_ref().is_some_and(checks_post);
+    proxy.http.restrict_names != RestrictNames::Preserve || request.framing.has_body() && waits()
 }
 
 /// Looks at a request for one proxy; `before` is the one that has done so already.

@@ -96,7 +96,7 @@ async fn pass(
     proxy: &Proxy,
     before: Option<&Proxy>,
 ) -> Option<Passed> {
-    if screens(proxy)
+    if screens(proxy, &state.borrow().request)
         && let Err(failure) = rt::boxed(screen(session, client, &state, proxy, before)).await
     {
         rt::boxed(reply_error_unread(session, client, state, failure, body)).await;

@@ -251,10 +251,10 @@ fn reloads_leave_nothing_behind() {
             // Nobody listens: what waits for those that went is given up at the next attempt.
             sleep(3_000).await;
             match number {
-                20 => (before, most) = (world.inventory().await, world.shared().log_targets.most_places()),
+                20 => (before, most) = (world.inventory().await, world.shared().log_targets.most_sinks()),
                 200 => {
                     assert_eq!(world.inventory().await, before);
-                    assert_eq!(world.shared().log_targets.most_places(), most);
+                    assert_eq!(world.shared().log_targets.most_sinks(), most);
                 }
                 _ => {}
             }

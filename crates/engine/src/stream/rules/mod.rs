@@ -184,7 +184,7 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// The next step where nothing has to be evaluated for it.
     #[inline]
-    fn known_step(&mut self) -> Option<RuleStep<'r>> {
+    fn next_known_step(&mut self) -> Option<RuleStep<'r>> {
         if self.session.worker.rule_costs.is_on() {
             return None;
         }
@@ -485,7 +485,7 @@ pub fn run_request<'r>(
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
     loop {
-        let known = course.known_step();
+        let known = course.next_known_step();
         match known.unwrap_or_else(|| course.advance(&EvalContext::request(session, state).behind(behind))) {
             RuleStep::End | RuleStep::Unknown => return Stop::End,
             RuleStep::Final(ending) => return Stop::Final(ending),
@@ -548,7 +548,7 @@ fn finish_response<'r>(
 ) -> Stop<'r> {
     let session = course.session;
     loop {
-        let known = course.known_step();
+        let known = course.next_known_step();
         match known.unwrap_or_else(|| course.advance(&EvalContext::response(session, state, head).behind(behind))) {
             RuleStep::End | RuleStep::Unknown => return Stop::End,
             RuleStep::Final(ending) => return Stop::Final(ending),
