@@ -188,13 +188,14 @@ impl Scanner {
         let steps = Steps::for_replacing(held.len());
         let mut search = regex.search(places, held, (&steps, true))?;
         while made.len() < MADE {
-            let found = match if *gone < until { search.next(*gone) } else { Ok(None) } {
+            // An empty match may stand behind the last byte.
+            let found = match if *gone < until || is_last { search.next(*gone) } else { Ok(None) } {
                 Ok(found) => found,
                 Err(Exhausted) if *gone > before => return Ok(false),
                 Err(Exhausted) => return Err(Exhausted),
             };
             // One that goes to the end of the window may be longer than can be told.
-            let found = found.filter(|(start, end)| *start < until && (is_last || *end < held.len()));
+            let found = found.filter(|(start, end)| is_last || *start < until && *end < held.len());
             let Some((start, end)) = found else {
                 made.extend_from_slice(held.get(*gone..until).unwrap_or_default());
                 *gone = until.max(*gone);
@@ -213,7 +214,11 @@ impl Scanner {
             }
             *gone = end;
             if start == end {
-                made.push(held[start]);
+                let Some(byte) = held.get(start) else {
+                    *window = None;
+                    break;
+                };
+                made.push(*byte);
                 *gone += 1;
             }
         }
@@ -262,14 +267,16 @@ mod tests {
     fn at_once(regex: &Regex, text: &[u8], body: &[u8]) -> Vec<u8> {
         let (mut places, steps, mut out, mut from) = (Places::default(), Steps::for_replacing(1 << 40), Vec::new(), 0);
         let mut search = regex.search(&mut places, body, (&steps, true)).unwrap();
-        while from < body.len() {
-            let Some((start, end)) = search.next(from).unwrap().filter(|(start, _)| *start < body.len()) else { break };
+        while let Some((start, end)) = search.next(from).unwrap().filter(|_| !body.is_empty()) {
             out.extend_from_slice(&body[from..start]);
             expand(&search, body, text, &mut |bytes| out.extend_from_slice(bytes));
             from = end;
             if start == end {
-                out.push(body[start]);
+                out.extend(body.get(start));
                 from += 1;
+            }
+            if from > body.len() {
+                return out;
             }
         }
         out.extend_from_slice(&body[from..]);
@@ -284,7 +291,14 @@ mod tests {
             ("(n)(a)", r"\2\1", "banana", "baanan"),
             ("^b", "x", "bb", "xb"),
             ("a$", "x", "banana", "bananx"),
-            ("x*", "-", "ab", "-a-b"),
+            ("x*", "-", "ab", "-a-b-"),
+            ("b*", "-", "abb", "-a--"),
+            ("$", "!", "ab", "ab!"),
+            ("$", "!", "ab\n", "ab!\n!"),
+            (r"\z", "!", "ab\n", "ab\n!"),
+            ("(?m)$", "!", "a\nb\n", "a!\nb!\n!"),
+            ("(?m)^", ">", "a\nb\n", ">a\n>b\n"),
+            ("$", "!", "", ""),
             ("(?<=b)a", "x", "baab", "bxab"),
             ("n", "", "banana", "baaa"),
         ];
@@ -323,9 +337,10 @@ mod tests {
         #[test]
         fn pieces_change_nothing(
             seed in any::<u64>(), length in 0..3 * WINDOW, pieces in prop::collection::vec(1_usize..40_000, 1..6),
-            room in 1_usize..20_000, which in 0_usize..6,
+            room in 1_usize..20_000, which in 0_usize..8,
         ) {
-            let pattern = ["ab", "a+b?", "(a)(b|c)+", "a.{0,30}c", "[abc]{2,9}$", "(?<=a)b(?!c)"][which];
+            let patterns = ["ab", "a+b?", "(a)(b|c)+", "a.{0,30}c", "[abc]{2,9}$", "(?<=a)b(?!c)", "$", "(?m)^|x*$"];
+            let pattern = patterns[which];
             let regex = Regex::new(pattern, false).unwrap();
             let mut state = seed | 1;
             let body: Vec<u8> = (0..length).map(|_| {
