@@ -298,7 +298,7 @@ impl RuleNames for SpecNames<'_> {
         let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));
         match servers.next() {
             Some((server, option)) => {
-                Err(format!("server '{name}/{server}' uses '{option}', which copies do not support yet."))
+                Err(format!("server '{name}/{server}' uses '{option}', which copies do not support yet"))
             }
             None => Ok(found),
         }
