@@ -26,7 +26,7 @@ impl Browser {
     pub fn start(folder: &Folder) -> Option<Self> {
         let found = BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
         let Some(name) = found else {
-            eprintln!("SKIPPED: none of {BROWSERS:?} is installed: nobody looked at the dashboard");
+            eprintln!("SKIPPED: none of {BROWSERS:?} is installed: no page was looked at");
             return None;
         };
         let pipes = [folder.path("commands"), folder.path("answers")];

@@ -1,10 +1,12 @@
-//! What Weir compresses is decoded by curl to the very bytes that the server has sent. A coding that this curl does not know is
-//! skipped, and the test says so.
+//! What Weir compresses is decoded by curl and by a browser to the very bytes that the server has sent. A coding that this curl does
+//! not know is skipped, and the test says so.
 
+use crate::browser::Browser;
 use crate::support::{DEFAULTS, Folder, Running, connect, free_port, run};
 use rustix::process::Signal;
+use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
@@ -40,6 +42,20 @@ fn answer(stream: TcpStream, page: &str) -> std::io::Result<()> {
     }
 }
 
+/// A server that has that page, for as long as the test's process lives.
+fn serve(page: &str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = listener.local_addr().expect("its address");
+    let served = page.to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let page = served.clone();
+            thread::spawn(move || answer(stream, &page));
+        }
+    });
+    server
+}
+
 #[test]
 fn curl_decodes_every_coding_to_what_the_server_has_sent() {
     let version = Command::new("curl").arg("-V").output().map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
@@ -47,16 +63,8 @@ fn curl_decodes_every_coding_to_what_the_server_has_sent() {
         eprintln!("skipped: curl is not installed");
         return;
     };
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let server = listener.local_addr().expect("its address");
     let page = page();
-    let served = page.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let page = served.clone();
-            thread::spawn(move || answer(stream, &page));
-        }
-    });
+    let server = serve(&page);
     let (folder, port) = (Folder::new(), free_port());
     let text = format!(
         "{DEFAULTS}listen l\n bind 127.0.0.1:{port}\n compression algo gzip deflate br zstd\n compression type text/html\n \
@@ -80,6 +88,37 @@ fn curl_decodes_every_coding_to_what_the_server_has_sent() {
             let head = std::fs::read_to_string(&heads).expect("heads");
             assert!(head.contains(&format!("content-encoding: {coding}\r\n")), "{coding}: {head}");
         }
+    }
+    weir.send(Signal::TERM);
+}
+
+/// Asks for the page twice, and tells how it was coded and what it is.
+const ASKS: &str = "(async () => { const told = []; for (const path of ['/length', '/chunks']) { const answer = await fetch(path); \
+                    told.push([answer.headers.get('content-encoding'), await answer.text()]); } return told; })()";
+
+#[test]
+fn a_browser_decodes_every_coding_to_what_the_server_has_sent() {
+    let folder = Folder::new();
+    let Some(mut browser) = Browser::start(&folder) else { return };
+    let page = page();
+    let server = serve(&page);
+    let algorithms = ["gzip", "deflate", "raw-deflate", "br", "zstd"].map(|algorithm| (algorithm, free_port()));
+    let listeners = algorithms.map(|(algorithm, port)| {
+        format!("listen {algorithm}\n bind 127.0.0.1:{port}\n compression algo {algorithm}\n server s {server}\n")
+    });
+    let file = folder.write("codings.cfg", &format!("{DEFAULTS}{}", listeners.concat()));
+    let weir = Running::weir(&["-db", "-f", &file]);
+    for (algorithm, port) in algorithms {
+        drop(connect(port));
+        browser.open(&format!("http://127.0.0.1:{port}/page"));
+        browser.wait(&format!("location.port === '{port}' && document.readyState === 'complete'"));
+        let told = browser.value(ASKS);
+        let coding = algorithm.trim_start_matches("raw-");
+        assert!(
+            told == json!([[coding, page], [coding, page]]),
+            "{algorithm}: other bytes, or coded as {}",
+            told[0][0]
+        );
     }
     weir.send(Signal::TERM);
 }
