@@ -11,7 +11,7 @@ use crate::parts::End;
 use crate::world::*;
 
 /// Undoes a content coding, and fails unless the data end where they should.
-fn decoded(coding: &str, data: &[u8]) -> Vec<u8> {
+pub(crate) fn decoded(coding: &str, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let rest = match coding {
         "gzip" => {
@@ -63,7 +63,7 @@ fn bodies(seed: u64) -> Vec<Vec<u8>> {
 }
 
 /// A number below `below`, the next of a sequence.
-fn random(state: &mut u64, below: usize) -> usize {
+pub(crate) fn random(state: &mut u64, below: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % below.max(1)
 }

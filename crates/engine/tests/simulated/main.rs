@@ -21,6 +21,7 @@ mod bodies;
 mod bodyless;
 mod budgets;
 mod caching;
+mod caching_bodies;
 mod caching_disk;
 mod caching_rules;
 mod caching_standard;
