@@ -63,6 +63,9 @@ enum ResumeResult {
     Failed(String),
 }
 
+/// What converters are told that want to pause.
+const CONVERTERS: &str = "yield functions like core.tcp() or core.sleep() are not allowed.";
+
 impl Run {
     /// A run of that function.
     ///
@@ -125,7 +128,10 @@ impl Run {
                 ResumeResult::Ended(values) | ResumeResult::Done(values) => return Poll::Ready(Ok(values)),
                 ResumeResult::Failed(why) => return Poll::Ready(Err(why)),
                 ResumeResult::Paused | ResumeResult::Asked(..) if !self.yields => {
-                    return Poll::Ready(Err(self.failure("yield not allowed.")));
+                    // In HAProxy's words.
+                    let is_converter = self.what.starts_with("converter ");
+                    let why = if is_converter { CONVERTERS } else { "yield not allowed." };
+                    return Poll::Ready(Err(self.failure(why)));
                 }
                 ResumeResult::Paused => {
                     self.state = State::Turn;

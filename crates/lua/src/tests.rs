@@ -117,9 +117,13 @@ fn wrong_calls_are_errors_at_the_line_of_the_script() {
 
 /// Runs a text as a fetch would be, and returns what it failed with.
 fn failure(limits: &str, text: &str) -> String {
+    failure_of("sample-fetch 'f'", limits, text)
+}
+
+fn failure_of(what: &str, limits: &str, text: &str) -> String {
     let machine = machine(limits);
     let function = machine.with(|lua| lua.load(text).into_function().expect("a script"));
-    let what = ("sample-fetch 'f'".to_owned(), machine.limits.session, false);
+    let what = (what.to_owned(), machine.limits.session, false);
     let mut run = Run::new(&machine, function, Vec::new(), what).expect("a coroutine");
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
@@ -145,6 +149,8 @@ fn a_script_that_takes_too_much_is_ended() {
     assert_eq!(failure(" tune.lua.maxmem 8", hungry), "Lua sample-fetch 'f': out of memory error.");
     for pause in ["core.msleep(1)", "core.yield()", "coroutine.yield()"] {
         assert_eq!(failure("", pause), "Lua sample-fetch 'f': yield not allowed.", "{pause}");
+        let told = "Lua converter 'f': yield functions like core.tcp() or core.sleep() are not allowed.";
+        assert_eq!(failure_of("converter 'f'", "", pause), told, "{pause}");
     }
 }
 
