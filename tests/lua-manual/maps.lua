@@ -4,10 +4,12 @@
 --: ask http GET /\r\nx-forwarded-for: 192.0.2.9 => \r\n\r\ndocumentation
 --: ask http GET /\r\nx-forwarded-for: 203.0.113.1 => \r\n\r\nusa
 --: ask http GET / => \r\n\r\nusa
+--: log 'new' doesn't support this match mode.
 local otherwise = "usa"
 local countries = Map.new("FOLDER/geo.map", Map._ip)
 core.register_fetches("country", function(txn)
     local address = txn.f:req_fhdr("x-forwarded-for") or txn.f:src()
     if address == nil then return otherwise end
-    return countries:lookup(address) or otherwise
+    return Map.lookup(countries, address) or otherwise
 end)
+print(select(2, pcall(Map.new, "FOLDER/geo.map", Map.len)))

@@ -230,7 +230,7 @@ local queue = class("Queue", {
 function core.queue() return setmetatable({ items = {}, first = 1, last = 0, bell = native.bell() }, queue) end
 
 -- Regular expressions.
-local regex = class("Regex", {
+local regex_methods = {
     exec = function(self, text)
         return (answered(native.regex(self.compiled, given(text, 2, "exec", "string"), false)))
     end,
@@ -240,8 +240,11 @@ local regex = class("Regex", {
         if not found then return false, {} end
         return true, found
     end,
-})
+}
+local regex = class("Regex", regex_methods)
 Regex = {
+    exec = regex_methods.exec,
+    match = regex_methods.match,
     new = function(pattern, case_sensitive)
         local compiled, wrong = native.compile(given(pattern, 1, "new", "string"), case_sensitive and true or false)
         if not compiled then return false, wrong end
@@ -398,19 +401,30 @@ local function map_lookup(name, otherwise)
         return native.map_find(self.number, given((...), 1, name, self.key)) or otherwise
     end
 end
-local map_class = class("Map", { lookup = map_lookup("lookup"), slookup = map_lookup("slookup", "") })
+local map_methods = { lookup = map_lookup("lookup"), slookup = map_lookup("slookup", "") }
+local map_class = class("Map", map_methods)
+-- HAProxy's numbers; a map has a method for those that have a place of their own.
+local map_places = {}
 Map = {
+    lookup = map_methods.lookup,
+    slookup = map_methods.slookup,
     new = function(name, method)
         name = given(name, 1, "new", "string")
         if native.serving() then fail("'new': map: cannot load map at runtime.") end
         method = method == nil and Map.str or given(method, 2, "new", "integer")
-        local number = native.map(name, method)
-        if not number then fail("'new' needs a valid match method.") end
+        local place = map_places[method]
+        if place == nil then fail("'new' needs a valid match method.") end
+        if not place then fail("'new' doesn't support this match mode.") end
+        local number = native.map(name, place - 1)
         return setmetatable({ number = number, key = method == Map.int and "integer" or "string" }, map_class)
     end,
 }
-for index, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg" }) do
-    Map[name], Map["_" .. name] = index - 1, index - 1
+local kinds = { "found", "bool", "int", "ip", "bin", "len", "str", "beg", "sub", "dir", "dom", "end", "reg", "regm" }
+for index, name in ipairs(kinds) do
+    Map[name], Map["_" .. name], map_places[index - 1] = index - 1, index - 1, false
+end
+for place, name in ipairs({ "int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg" }) do
+    map_places[Map[name]] = place
 end
 native.kit = {
     class = class, given = given, given_function = given_function, fail = fail, answered = answered, shared = shared,
