@@ -5,6 +5,7 @@
 --: ask http GET /\r\nx-forwarded-for: 203.0.113.1 => \r\n\r\nusa
 --: ask http GET / => \r\n\r\nusa
 --: log 'new' doesn't support this match mode.
+--: log 'lookup' is not available before the process serves
 local otherwise = "usa"
 local countries = Map.new("FOLDER/geo.map", Map._ip)
 core.register_fetches("country", function(txn)
@@ -13,3 +14,4 @@ core.register_fetches("country", function(txn)
     return Map.lookup(countries, address) or otherwise
 end)
 print(select(2, pcall(Map.new, "FOLDER/geo.map", Map.len)))
+print(select(2, pcall(Map.lookup, countries, "10.1.1.1")))
