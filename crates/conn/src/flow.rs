@@ -339,7 +339,8 @@ impl Flow {
             return self.poll_lent(cx, source, sink, moved);
         }
         self.gather(cx, source, sink, moved);
-        let rounds = self.gather_at_hand(cx, source, moved).and_then(|()| self.poll_rounds(cx, source, sink, moved));
+        self.gather_at_hand(cx, source, moved);
+        let rounds = self.poll_rounds(cx, source, sink, moved);
         let mut step = match rounds {
             Ok(step) => step,
             Err(error) => {

@@ -19,7 +19,7 @@ use engine::session::Session;
 use engine::stream_state::StreamState;
 use engine::worker::{Process, SharedStreamState};
 use expression::sample::Direction;
-use mlua::{Table, Value};
+use mlua::{MultiValue, Table, Value};
 use policy::program::Filter as Planned;
 use wire::http::Framing;
 
@@ -112,6 +112,8 @@ struct Way {
     told_end: bool,
     /// Bytes that went on.
     sent: u64,
+    /// Why it is refused.
+    refusal: Option<HeadRefused>,
 }
 
 /// The filter of one stream.
@@ -129,7 +131,7 @@ struct Scripted {
 impl Way {
     fn new() -> Self {
         let (payload, start) = (Handle::default(), Start::Before);
-        Self { payload, start, until: None, timer: None, told_end: false, sent: 0 }
+        Self { payload, start, until: None, timer: None, told_end: false, sent: 0, refusal: None }
     }
 
     /// Whether it still waits.
@@ -169,9 +171,9 @@ impl Scripted {
             response: Way::new(),
         };
         match own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]) {
-            Ok(object) => own.object = object.as_table()?.clone(),
+            Ok(values) => own.object = values.front()?.as_table()?.clone(),
             // What a filter was to look at does not pass without it.
-            Err(HeadRefused) => (own.request.start, own.response.start) = (Start::Refused, Start::Refused),
+            Err(_) => (own.request.start, own.response.start) = (Start::Refused, Start::Refused),
         }
         Some(own)
     }
@@ -190,7 +192,7 @@ impl Scripted {
         direction: Direction,
         function: &str,
         arguments: Vec<Value>,
-    ) -> Result<Value, HeadRefused> {
+    ) -> Result<MultiValue, HeadRefused> {
         let what = format!("filter '{}' ", self.name);
         let (machine, state) = (Arc::clone(&self.machine), self.state.upgrade());
         let task = crate::here().zip(self.task).and_then(|(worker, key)| worker.task(key));
@@ -209,10 +211,10 @@ impl Scripted {
                 Poll::Pending => Err(format!("Lua {what}: yield not allowed.")),
             }
         });
-        outcome.map(|values| values.front().cloned().unwrap_or(Value::Nil)).or_else(|why| {
+        outcome.or_else(|why| {
             let (said, goes_on) = self.explain(callback, &why);
             voice::failed(Some(self.frontend), &said);
-            if goes_on { Ok(Value::Nil) } else { Err(HeadRefused) }
+            if goes_on { Ok(MultiValue::new()) } else { Err(HeadRefused::Refused) }
         })
     }
 
@@ -251,21 +253,21 @@ impl Scripted {
                 Value::Boolean(http),
             ])
         });
-        let arguments = arguments.map_err(|_: mlua::Error| HeadRefused)?;
+        let arguments = arguments.map_err(|_: mlua::Error| HeadRefused::Refused)?;
         payload.lock().is_open = callback.ends_with("_payload");
-        let value = self.run(callback, direction, "filter_call", arguments);
+        let values = self.run(callback, direction, "filter_call", arguments);
         payload.lock().is_open = false;
         let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
-        let value = value?;
-        // `txn:done`: the message does not go on.
-        let is_done = machine.with(|lua| match (&value, lua.app_data_ref::<Mark>()) {
-            (Value::Table(value), Some(mark)) => value == &mark.0,
+        let values = values?;
+        // `txn:done` returns the mark and the answer.
+        let is_done = machine.with(|lua| match (values.front(), lua.app_data_ref::<Mark>()) {
+            (Some(Value::Table(value)), Some(mark)) => value == &mark.0,
             _ => false,
         });
         if is_done {
-            return Err(HeadRefused);
+            return Err(self.ended(values.get(1)));
         }
-        let result = value.as_i64();
+        let result = values.front().and_then(Value::as_i64);
         let waits = result == Some(0);
         let way = self.way(direction);
         (way.until, way.timer) = (None, None);
@@ -275,10 +277,26 @@ impl Scripted {
         Ok(result)
     }
 
+    /// The end of a stream, with the answer that a function has given to `txn:done`, or without one.
+    fn ended(&self, reply: Option<&Value>) -> HeadRefused {
+        let reply = reply.and_then(Value::as_table);
+        match reply.map(|reply| self.machine.with(|_| crate::reply::write(reply))).transpose() {
+            Ok(reply) => HeadRefused::Ended(reply),
+            Err(why) => {
+                voice::failed(Some(self.frontend), &format!("Lua filter '{}' : {why}.", self.name));
+                HeadRefused::Refused
+            }
+        }
+    }
+
     fn start(&mut self, direction: Direction) {
         let start = match self.call("start_analyze", direction, false) {
             Ok(Some(0)) => Start::Waits,
-            Ok(Some(..0)) | Err(_) => Start::Refused,
+            Ok(Some(..0)) => Start::Refused,
+            Err(why) => {
+                self.way(direction).refusal = Some(why);
+                Start::Refused
+            }
             Ok(_) => Start::Begun,
         };
         let way = self.way(direction);
@@ -343,7 +361,10 @@ impl Filter for Scripted {
                 return Poll::Pending;
             }
             match self.way(direction).start {
-                Start::Refused => return Poll::Ready(Err(HeadRefused)),
+                Start::Refused => {
+                    let why = self.way(direction).refusal.take();
+                    return Poll::Ready(Err(why.unwrap_or(HeadRefused::Refused)));
+                }
                 Start::Waits => {
                     self.start(direction);
                     continue;
@@ -355,7 +376,8 @@ impl Filter for Scripted {
             let bodiless = self.framing(direction).filter(|_| ends);
             match self.call("http_headers", direction, true) {
                 Ok(Some(0)) => continue,
-                Ok(Some(..0)) | Err(_) => return Poll::Ready(Err(HeadRefused)),
+                Ok(Some(..0)) => return Poll::Ready(Err(HeadRefused::Refused)),
+                Err(why) => return Poll::Ready(Err(why)),
                 Ok(_) => {
                     self.way(direction).until = None;
                     // No body comes, whatever length the script has set.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use super::{ByteSink, ByteSource, Flow, FlowError, Moved, Source};
+use super::{ByteSink, ByteSource, Flow, Moved, Source};
 
 /// A body whose remainder is at least this long is read in large pieces.
 const BULK: u64 = 64 * 1024;
@@ -69,20 +69,15 @@ impl Flow {
     }
 
     /// A head waits for the first payload of a source that has it at hand: one write for both.
-    pub(super) fn gather_at_hand(
-        &mut self,
-        cx: &mut Context<'_>,
-        source: &mut impl ByteSource,
-        moved: &mut Moved,
-    ) -> Result<(), FlowError> {
+    pub(super) fn gather_at_hand(&mut self, cx: &mut Context<'_>, source: &mut impl ByteSource, moved: &mut Moved) {
         let waits = !self.head.is_empty() && self.body.is_empty() && self.tail.is_empty();
         if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() {
-            return Ok(());
+            return;
         }
-        if self.poll_fill(cx, source, moved)?.is_ready() && self.record.is_some() {
+        // A failure shows again to the next read, when the head has gone out.
+        if matches!(self.poll_fill(cx, source, moved), Ok(Poll::Ready(()))) && self.record.is_some() {
             self.note();
         }
-        Ok(())
     }
 
     /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as

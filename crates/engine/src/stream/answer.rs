@@ -49,6 +49,12 @@ impl Ending<'_> {
 }
 
 impl Ending<'static> {
+    /// A script gives this answer.
+    pub fn given(phase: Phase, status: u16, text: Vec<u8>) -> Self {
+        let (outcome, text) = (Outcome::new(Cause::Local, phase), Some(Reply::new(text)));
+        Self { outcome, status, text, manner: Manner::Prompt, denied: false, failed: false, challenged: false }
+    }
+
     /// A cache answers.
     pub fn cached() -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Cached);

@@ -28,7 +28,7 @@ use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::link_reuse::keep_link;
 use crate::stream::private::{self, Asked};
-use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
+use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
@@ -56,7 +56,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     }
     let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
     if refused.is_some() || state.borrow().exhausted.get() {
-        return rt::boxed(reply_error(session, client, state, refused.unwrap_or(EXHAUSTED), up)).await;
+        let refused = refused.unwrap_or(EXHAUSTED.into());
+        return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
     let mut turn = Turn { held: None, fresh: false, exclude: None };
     loop {

@@ -7,16 +7,19 @@ use expression::sample::Direction;
 use policy::program::Proxy;
 
 use crate::session::Session;
-use crate::stream::reply::Failure;
+use crate::stream::filter::HeadRefused;
+use crate::stream::reply::{Failure, Refused};
 use crate::stream::{filter, forwarded, instrumentation, otel};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
 /// A filter of a script refuses the request.
 const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
+/// A filter of a script has ended the stream.
+const ENDED: Failure = Failure { outcome: Outcome::new(Cause::Local, Phase::Request), ..REFUSED };
 
 /// Adds what the proxies say, and has filters of scripts see the head. Why it must not go on, where it must not.
-pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Option<Failure> {
+pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Option<Refused> {
     forwarded::add(session, proxy, state);
     if let Some(name) = &proxy.http.send_name_header {
         state.borrow_mut().request.remove_all(name);
@@ -24,23 +27,30 @@ pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &P
     otel::prepare(&mut state.borrow_mut());
     instrumentation::prepare(session, state);
     let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
-    if is_scripted && !rt::boxed(pass_scripts(session, state)).await { Some(REFUSED) } else { None }
+    if is_scripted { rt::boxed(pass_scripts(session, state)).await } else { None }
 }
 
 /// Has filters see the head of a request that a service answers. Why it must not be answered, where it must not.
-pub(super) async fn pass_to_service(session: &Session, state: &SharedStreamState) -> Option<Failure> {
+pub(super) async fn pass_to_service(session: &Session, state: &SharedStreamState) -> Option<Refused> {
     let filters = state.borrow().filters.clone()?;
     if filter::are_scripted(Some(&filters)) {
-        return if rt::boxed(pass_scripts(session, state)).await { None } else { Some(REFUSED) };
+        return rt::boxed(pass_scripts(session, state)).await;
     }
     filter::negotiate(session, &filters, state);
     filter::service_head(&filters, state);
     None
 }
 
-/// Has filters of scripts see the head. False: one of them refuses it.
-async fn pass_scripts(session: &Session, state: &SharedStreamState) -> bool {
-    let Some(filters) = state.borrow().filters.clone() else { return true };
+/// Has filters of scripts see the head. Why it must not go on, where one of them says so.
+async fn pass_scripts(session: &Session, state: &SharedStreamState) -> Option<Refused> {
+    let filters = state.borrow().filters.clone()?;
     filter::negotiate(session, &filters, state);
-    poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await.is_ok()
+    let passed = poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await;
+    Some(match passed.err()? {
+        HeadRefused::Refused => REFUSED.into(),
+        HeadRefused::Ended(None) => ENDED.into(),
+        HeadRefused::Ended(Some((status, text))) => {
+            Refused { failure: Failure { status: status.into(), ..ENDED }, text: Some(text) }
+        }
+    })
 }

@@ -56,6 +56,63 @@ impl<'t> Answer<'t> {
     }
 }
 
+/// Why a filter does not let a request go on.
+#[derive(Debug)]
+pub struct Refused {
+    /// How it ends.
+    pub failure: Failure,
+    /// What the client gets in the place of a page.
+    pub text: Option<Vec<u8>>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, text: None }
+    }
+}
+
+impl Refused {
+    /// The answer that the filter gives. The error says what the client gets.
+    fn answer(self, state: &SharedStreamState) -> Result<Answer<'static>, Failure> {
+        let Self { failure, text } = self;
+        match (text, u16::try_from(failure.status)) {
+            (Some(text), Ok(status)) => {
+                finish(state, failure.outcome, failure.status);
+                Ok(Answer::new(status, Some(Reply::new(text))))
+            }
+            _ => Err(failure),
+        }
+    }
+}
+
+/// Ends a request that a filter does not let go on.
+pub async fn reply_refused(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    refused: Refused,
+    rest: impl Remainder,
+) {
+    match refused.answer(&state) {
+        Ok(answer) => reply(session, client, state, answer, rest).await,
+        Err(failure) => reply_error(session, client, state, failure, rest).await,
+    }
+}
+
+/// The same before the body of the request flows.
+pub async fn reply_refused_unread(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    refused: Refused,
+    body: UnreadBody,
+) {
+    match refused.answer(&state) {
+        Ok(answer) => reply_unread(session, client, state, answer, body).await,
+        Err(failure) => reply_error_unread(session, client, state, failure, body).await,
+    }
+}
+
 /// Notes how a stream ended, and the status that the client gets; -1 for none.
 pub fn finish(state: &SharedStreamState, outcome: Outcome, status: i32) {
     let state = &mut *state.borrow_mut();

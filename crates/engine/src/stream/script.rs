@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use config::spec::LogLevel;
 use conn::behind::Behind;
 use expression::sample::{self, Bytes, Direction};
-use policy::rule::{Answer, Body, Change, Final, Reply, Unfit};
+use policy::rule::{Answer, Body, Change, Final, Unfit};
 use wire::http::{Framing, Head};
 
 use crate::session::Session;
@@ -314,11 +314,7 @@ pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'s
 pub(crate) fn end(view: EvalContext<'_>, verdict: Verdict, ended: &Final) -> Ending<'static> {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     match verdict {
-        Verdict::Reply(status, text) => {
-            let outcome = Outcome::new(Cause::Local, phase);
-            let (text, manner) = (Some(Reply::new(text)), Manner::Prompt);
-            Ending { outcome, status, text, manner, denied: false, failed: false, challenged: false }
-        }
+        Verdict::Reply(status, text) => Ending::given(phase, status, text),
         Verdict::Abort => {
             let outcome = Outcome::new(Cause::Local, phase);
             let manner = Manner::Never;

@@ -14,7 +14,7 @@ use crate::stream::connect::Refusal;
 use crate::stream::dispatch::{Failed, depart, fail, trailers};
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
 use crate::stream::http::Client;
-use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_error_unread};
+use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_refused_unread};
 use crate::stream::request::head_limits;
 use crate::stream::stored::Stored;
 use crate::stream::{body, cache, conclude, filter, heads, hits, tracing, validation};
@@ -67,12 +67,12 @@ async fn run(
 ) {
     let refused = if ruled { heads::pass_to_service(session, &state).await } else { None };
     let started = match refused {
-        Some(failure) => Err(failure),
-        None => start(&state).ok_or(UNSERVED),
+        Some(refused) => Err(refused),
+        None => start(&state).ok_or(UNSERVED.into()),
     };
     let mut service = match started {
         Ok(service) => service,
-        Err(failure) => return rt::boxed(decline(session, client, state, failure, body)).await,
+        Err(refused) => return rt::boxed(reply_refused_unread(session, client, state, refused, body)).await,
     };
     begin(session, &state, shown);
     finish(session, client, state, (&mut *service, ruled, Begun::Nothing), body).await;
@@ -90,7 +90,8 @@ pub async fn stored(
     let mut stored = match (stored, refused) {
         (Some(stored), None) => stored,
         (_, refused) => {
-            return rt::boxed(decline(session, client, state, refused.unwrap_or(UNSERVED), body)).await;
+            let refused = refused.unwrap_or(UNSERVED.into());
+            return rt::boxed(reply_refused_unread(session, client, state, refused, body)).await;
         }
     };
     begin(session, &state, cache::SHOWN);
@@ -109,11 +110,6 @@ pub async fn stored(
             .await;
         }
     }
-}
-
-/// There is no service, or a filter does not let it answer.
-async fn decline(session: &Session, client: &mut Client, state: SharedStreamState, failure: Failure, body: UnreadBody) {
-    reply_error_unread(session, client, state, failure, body).await;
 }
 
 /// A service begins with its answer.

@@ -57,7 +57,7 @@ impl Service for Streamer {
             return Poll::Ready(Ok(length));
         }
         if self.left == 0 {
-            return Poll::Ready(Ok(0));
+            return if self.fails { Poll::Ready(Err(Failed)) } else { Poll::Ready(Ok(0)) };
         }
         let pause = self.pause.get_or_insert_with(|| rt::sleep(std::time::Duration::from_millis(1)));
         std::task::ready!(std::pin::Pin::new(pause).poll(cx));
@@ -187,6 +187,11 @@ fn a_service_that_fails_is_an_internal_error_or_cuts_its_answer() {
         let whole = chunks(2);
         let begun = whole.strip_suffix("0\r\n\r\n").unwrap();
         other.expect(format!("{HEAD}transfer-encoding: chunked\r\n\r\n{begun}")).await;
+        other.expect_end().await;
+        // It fails in place of the first piece, at once.
+        let mut other = Peer::connect(WEIR).await;
+        other.send("GET /0/cut HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        other.expect(format!("{HEAD}transfer-encoding: chunked\r\n\r\n")).await;
         other.expect_end().await;
         world.forget_log();
     });

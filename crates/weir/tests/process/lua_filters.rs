@@ -103,7 +103,18 @@ make("channels", { http_headers = function(self, txn, msg)
     if msg:is_resp() then msg:set_header("x-line", show(tostring(msg.channel), first == second, first)) end
 end })
 make("done", { http_headers = function(self, txn, msg)
-    if not msg:is_resp() then txn:done(txn:reply({ status = 403 })) end
+    if not msg:is_resp() then txn:done() end
+end })
+local function ends(txn)
+    local reply = txn:reply({ status = 403, body = "no" })
+    reply:add_header("x-why", "filter")
+    txn:done(reply)
+end
+make("replies", { http_headers = function(self, txn, msg) if not msg:is_resp() then ends(txn) end end })
+make("replies_late", { http_headers = function(self, txn, msg) if msg:is_resp() then ends(txn) end end })
+make("replies_first", { start_analyze = function(self, txn, chn) if not chn:is_resp() then ends(txn) end end })
+make("replies_wrong", { http_headers = function(self, txn, msg)
+    txn:done(txn:reply({ status = 403, reason = "a\nb" }))
 end })
 make("status", { http_headers = function(self, txn, msg) if msg:is_resp() then msg:set_status("202") end end })
 make("chunks", { http_headers = function(self, txn, msg)
@@ -148,6 +159,11 @@ function Late:tcp_payload(txn, chn)
     self.calls = self.calls + 1
     if self.calls < 3 then filter.wake_time(1) return filter.WAIT end
 end
+core.register_service("made", "http", function(applet)
+    applet:set_status(200)
+    applet:start_response()
+    applet:send("made")
+end)
 core.register_filter("late", Late, function(own) return own end)
 core.register_filter("bytes", Bytes, function(own) return own end)
 "#;
@@ -175,6 +191,10 @@ const NAMES: &[&str] = &[
     "ignored",
     "without",
     "done",
+    "replies",
+    "replies_late",
+    "replies_first",
+    "replies_wrong",
     "status",
     "chunks",
     "refuse_upload",
@@ -204,8 +224,11 @@ fn begin(folder: &Folder) -> Running {
         server = at("server"),
     );
     for name in NAMES {
-        text +=
-            &format!("frontend {name}\n log global\n bind {}\n filter lua.{name} a b\n default_backend b\n", at(name));
+        text += &format!(
+            "frontend {name}\n log global\n bind {}\n filter lua.{name} a b\n http-request use-service lua.made if {{ path /made }}\n \
+             default_backend b\n",
+            at(name)
+        );
     }
     Running::weir(&["-f", &folder.write("weir.cfg", &text)])
 }
@@ -250,14 +273,31 @@ fn filters_wait_refuse_and_fail() {
         ("fail", 400),
         ("broken", 400),
         ("done", 400),
+        ("replies_wrong", 400),
         ("pause", 200),
         ("spin", 200),
     ] {
         let whole = answer(&folder, name, &format!("GET / {CLOSE}"));
         assert!(whole.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {whole}");
     }
+    let rows = [
+        ("replies", "/"),
+        ("replies_late", "/"),
+        ("replies_first", "/"),
+        ("replies", "/made"),
+        ("replies_first", "/made"),
+    ];
+    for (name, path) in rows {
+        let request = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabcGET {path} {CLOSE}");
+        let whole = answer(&folder, name, &request);
+        let parts: Vec<&str> = whole.split("HTTP/1.1 403 Forbidden\r\nx-why: filter\r\n").collect();
+        // Both are answered: the connection goes on.
+        assert_eq!((parts.len(), parts[0]), (3, ""), "{name}: {whole}");
+        assert!(parts[1..].iter().all(|part| part.ends_with("\r\n\r\nno")), "{name}: {whole}");
+    }
     for said in [
         "Lua filter 'fail' : [state-id 0] runtime error: ",
+        "Lua filter 'replies_wrong' : a field would begin another line.",
         "Lua filter 'pause': yield functions like core.tcp() or core.sleep() are not allowed from 'http_headers' callback.",
         "Lua filter 'spin' : 'http_headers' callback burst timeout.",
     ] {

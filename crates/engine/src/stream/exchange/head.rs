@@ -22,7 +22,7 @@ use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::early;
 use crate::stream::fcgi;
-use crate::stream::filter;
+use crate::stream::filter::{self, HeadRefused};
 use crate::stream::instrumentation;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
@@ -143,7 +143,11 @@ impl Exchange<'_> {
         match polled {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
-            Poll::Ready(Err(filter::HeadRefused)) => failed(Cause::Proxy, Phase::Headers, 502),
+            Poll::Ready(Err(HeadRefused::Refused)) => failed(Cause::Proxy, Phase::Headers, 502),
+            Poll::Ready(Err(HeadRefused::Ended(None))) => failed(Cause::Local, Phase::Headers, 502),
+            Poll::Ready(Err(HeadRefused::Ended(Some((status, text))))) => {
+                Err(self.replace_answer(Box::new(Ending::given(Phase::Headers, status, text))))
+            }
         }
     }
 

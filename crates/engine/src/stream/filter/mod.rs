@@ -98,8 +98,13 @@ pub struct Parties<'a> {
 }
 
 /// A filter wants the message not to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeadRefused;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadRefused {
+    /// It makes no sense, or the filter failed.
+    Refused,
+    /// The filter has ended the stream: with this status and text of an answer, or with the proxy's page.
+    Ended(Option<(u16, Vec<u8>)>),
+}
 
 /// One filter of one stream.
 pub trait Filter {

@@ -7,7 +7,12 @@ mod rows;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use engine::filter::{Filter, HeadRefused, Scene};
+use engine::service::registry::Services;
+use expression::sample::Direction;
 use testkit::{Peer, Service, sleep};
 
 use self::framings::{End, Framing, NEXT};
@@ -17,7 +22,7 @@ use crate::world::*;
 
 /// Calls of the functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
 // The answer to an ACME challenge is among them: it has no row, since a challenge has to be under way (`simulated/acme.rs`).
-const CALLS: usize = 16;
+const CALLS: usize = 17;
 
 #[test]
 fn what_follows_an_answer_of_rules_is_the_next_request_or_nothing() {
@@ -45,6 +50,7 @@ fn play(rows: &'static [Row]) {
             );
             let found = Rc::clone(&faults);
             services::with_streamer(config(&text))
+                .scripted(filters)
                 .global("    expose-experimental-directives")
                 .workers(&[1])
                 .seeds(0..1)
@@ -71,6 +77,30 @@ fn play(rows: &'static [Row]) {
     }
     let faults = faults.take();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// A filter of a script that ends a stream with an answer, when it sees a head of that direction.
+struct EndingFilter(Direction);
+
+impl Filter for EndingFilter {
+    fn is_scripted(&self) -> bool {
+        true
+    }
+
+    fn poll_head(&mut self, _: &mut Context<'_>, _: &Scene, direction: Direction) -> Poll<Result<(), HeadRefused>> {
+        let text = b"HTTP/1.1 418 tea\r\ncontent-length: 3\r\n\r\ntea".to_vec();
+        Poll::Ready(if direction == self.0 { Err(HeadRefused::Ended(Some((418, text)))) } else { Ok(()) })
+    }
+
+    fn wants(&self, _: Direction) -> bool {
+        false
+    }
+}
+
+fn filters(services: &mut Services) {
+    for (name, direction) in [("request", Direction::Request), ("answer", Direction::Response)] {
+        assert!(services.add_filter(name, Arc::new(move |_, _, _| Some(Box::new(EndingFilter(direction))))));
+    }
 }
 
 /// Another client whose request has the server's only place, where the row asks for one.

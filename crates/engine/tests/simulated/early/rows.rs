@@ -169,6 +169,7 @@ pub const RULES: &[Row] = &[
     row("the statistics page behind a rule", 403, "stats uri /first\n stats http-request deny"),
     row("a service that fails", 500, "http-request set-path /fail\n http-request use-service streamer"),
     row("a service", 200, "http-request set-path /2/length\n http-request use-service streamer"),
+    row("a filter in front of a server", 418, "filter lua.request\n server s1 10.0.1.1:80").origin(Origin::Silent),
     row("tarpit", 500, "timeout tarpit 40ms\n http-request tarpit"),
     row(
         "tarpit with a text",
@@ -255,6 +256,7 @@ pub const ANSWERS: &[Row] = &[
         .origin(Origin::AnswersAndCloses("")),
     row("retry-on a status", 503, "retries 1\n retry-on 503\n server s1 10.0.1.1:80").asks()
         .origin(Origin::Answers("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")),
+    row("a filter of answers", 418, "filter lua.answer\n server s1 10.0.1.1:80").origin(Origin::Answers(OK)),
     row("http-response deny", 502, "http-response deny\n server s1 10.0.1.1:80").origin(Origin::Answers(OK)),
     row("http-response return", 200, "http-response return status 200\n server s1 10.0.1.1:80").origin(Origin::Answers(OK)),
     row("http-response redirect", 302, "http-response redirect location /x\n server s1 10.0.1.1:80")
