@@ -98,6 +98,12 @@ impl Outgoing {
         moved.map_or(Cow::Borrowed(&server.address), Cow::Owned)
     }
 
+    /// Whether a server is reached by a UNIX socket: where that refuses, it is known at once.
+    pub fn is_behind_unix_socket(&self, server: &Server) -> bool {
+        let address = self.address(server);
+        matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Carrier(_))
+    }
+
     /// A server is somewhere else from now on. The caller closes the links to it afterwards.
     pub fn set_address(&self, server: &Server, address: ServerAddress) {
         if let Some(way) = self.ways.get(server.serial) {

@@ -17,7 +17,7 @@ use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::trace::events;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server, ServerAddress};
+use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
@@ -182,7 +182,9 @@ impl Request<'_> {
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
                 // As HAProxy: where a UNIX socket refuses, that is known at once, and so are all retries.
-                Attempt::Refused => (Cause::Server, !self.is_behind_unix_socket(server)),
+                Attempt::Refused => {
+                    (Cause::Server, !self.session.worker.process.outgoing.is_behind_unix_socket(server))
+                }
                 Attempt::Unable => (Cause::Server, false),
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
@@ -483,11 +485,6 @@ impl Request<'_> {
     /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.
     fn has_asked(&mut self) -> bool {
         !self.waits_for_bytes || self.client.has_sent()
-    }
-
-    fn is_behind_unix_socket(&self, server: &Server) -> bool {
-        let address = self.session.worker.process.outgoing.address(server);
-        matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Carrier(_))
     }
 
     /// The pause before the same server is tried again.

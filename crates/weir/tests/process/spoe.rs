@@ -103,6 +103,19 @@ fn an_agent_decides_about_requests() {
     assert_eq!(running.finish().code(), Some(0));
 }
 
+/// A UNIX socket that is not there refuses at once, and so do all retries: the time for an event is not waited for.
+#[test]
+fn a_missing_socket_of_an_agent_is_known_at_once() {
+    let folder = Folder::new();
+    let config = configuration(&folder);
+    folder.write("engine.conf", &ENGINE.replace("processing 60s", "processing 2500ms"));
+    let _running = Running::weir(&["-f", &config]);
+    let mut stream = connect_unix(&folder.path("socket"));
+    let answer = exchange_on(&mut stream, "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    // 1: the time was over. 257: input or output has failed.
+    assert_eq!(answer, (200, "257".to_owned()));
+}
+
 #[test]
 fn what_is_wrong_with_the_file_is_shown_where_it_is() {
     let folder = Folder::new();

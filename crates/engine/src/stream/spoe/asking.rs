@@ -88,7 +88,10 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
                 } else {
                     metrics::step(worker, proxy, Some(server), ServerEvent::Retry);
                     kept = Some(slot);
-                    pause(proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND))).await;
+                    // As HAProxy: retries behind a UNIX socket follow at once.
+                    if !worker.process.outgoing.is_behind_unix_socket(server) {
+                        pause(proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND))).await;
+                    }
                 }
             }
         }
