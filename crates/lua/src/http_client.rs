@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::http_client::client::{Answer, Destination, Exchange, Message, Uri};
+use engine::http_client::client::{Answer, Destination, Exchange, Failure, Message, Uri};
 use engine::http_client::{self, Request};
 use engine::worker::Worker;
 use mlua::{Table, Value};
@@ -36,13 +36,8 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
         };
         let Some(worker) = crate::here() else { return Vec::new() };
         vec![match send(&worker, &wish).await {
-            Some(answer) => show(&answer),
-            None => Plain::Table(vec![
-                (Plain::from("status"), Plain::Int(0)),
-                (Plain::from("reason"), Plain::from("")),
-                (Plain::from("headers"), Plain::Table(Vec::new())),
-                (Plain::from("body"), Plain::from("")),
-            ]),
+            Ok(answer) => show(&answer),
+            Err(status) => failed(status),
         }]
     }))
 }
@@ -90,20 +85,57 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
     Ok(Wish { request, to })
 }
 
-async fn send(worker: &Worker, wish: &Wish) -> Option<Answer> {
+/// The error is the status of HAProxy's page for what went wrong.
+async fn send(worker: &Worker, wish: &Wish) -> Result<Answer, u16> {
     let request = &wish.request;
-    let Some(to) = &wish.to else { return http_client::send(worker, request, LONGEST).await.ok() };
-    let address = address::find(worker, to).await?;
+    let Some(to) = &wish.to else {
+        return http_client::send(worker, request, LONGEST).await.map_err(|failure| match failure {
+            http_client::Failure::Exchange(failure) => status_of(&failure),
+            http_client::Failure::Malformed => 400,
+            http_client::Failure::Unresolved | http_client::Failure::NoTls => 503,
+        });
+    };
+    let address = address::find(worker, to).await.ok_or(503_u16)?;
     let client = worker.generation().program.http_client.clone();
-    let tls = if request.uri.is_secure { Some((client.tls?, request.uri.host.clone())) } else { None };
+    let tls = if request.uri.is_secure { Some((client.tls.ok_or(503_u16)?, request.uri.host.clone())) } else { None };
     let fields: Vec<(&str, &str)> = request.fields.iter().map(|(name, value)| (&**name, &**value)).collect();
     let uri = &request.uri;
-    let message = Message::new(&request.method, &uri.target, &uri.authority, &fields, request.body.as_deref())?;
+    let message =
+        Message::new(&request.method, &uri.target, &uri.authority, &fields, request.body.as_deref()).ok_or(400_u16)?;
     let deadline = rt::now() + request.timeout;
     let connect_by = client.connect.map_or(deadline, |time| rt::now() + time).min(deadline);
     let patience = request.patience(deadline);
-    let exchange = Exchange::begin(&Destination { address, tls }, &message, connect_by, patience).await.ok()?;
-    exchange.whole(LONGEST).await.ok()
+    let exchange = Exchange::begin(&Destination { address, tls }, &message, connect_by, patience).await;
+    let outcome = match exchange {
+        Ok(exchange) => exchange.whole(LONGEST).await,
+        Err(failure) => Err(failure),
+    };
+    outcome.map_err(|failure| status_of(&failure))
+}
+
+/// The status of the page that a client gets in traffic where a server fails like this.
+fn status_of(failure: &Failure) -> u16 {
+    match failure {
+        Failure::Connect(_) | Failure::Insecure(_) => 503,
+        Failure::Expired => 504,
+        Failure::Broken(_) | Failure::Closed | Failure::Invalid | Failure::TooLong => 502,
+    }
+}
+
+/// What HAProxy returns where there is no answer: no status, and its own page for what went wrong.
+fn failed(status: u16) -> Plain {
+    let page = wire::http::error_pages::page(status);
+    let body = page.map_or_else(Vec::new, |page| page.body());
+    let length = body.len().to_string();
+    let usual = [("cache-control", "no-cache"), ("content-type", "text/html"), ("content-length", &*length)];
+    let fields =
+        usual.map(|(name, value)| (Plain::from(name), Plain::Table(vec![(Plain::Int(0), Plain::from(value))])));
+    Plain::Table(vec![
+        (Plain::from("status"), Plain::Int(0)),
+        (Plain::from("reason"), Plain::from(page.map_or("", |page| page.reason))),
+        (Plain::from("headers"), Plain::Table(fields.into())),
+        (Plain::from("body"), Plain::Text(body)),
+    ])
 }
 
 fn show(answer: &Answer) -> Plain {

@@ -143,8 +143,20 @@ pub struct Exchange {
     patience: Patience,
     input: Buffer,
     head: Head,
+    /// How far the head was looked at.
+    scan: Scan,
+    /// All of it has come.
+    has_head: bool,
     framing: Framing,
     decoder: ChunkDecoder,
+}
+
+/// What happened while a request was sent.
+enum Sending {
+    /// Bytes of it went.
+    Wrote(io::Result<usize>),
+    /// Bytes of the answer came.
+    Read(io::Result<usize>),
 }
 
 /// An answer, all of it.
@@ -200,25 +212,51 @@ impl Exchange {
         patience: Patience,
     ) -> Result<Self, Failure> {
         let mut timer = rt::Timer::new();
-        let mut transport = open(to, &mut timer, connect_by).await?;
-        let mut sent = 0;
-        while sent < message.bytes.len() {
-            timer.arm(Some(patience.end()));
-            let rest = [IoSlice::new(&message.bytes[sent..])];
-            let wrote = within(&mut timer, |cx| transport.poll_write_slices(cx, &rest, false)).await?;
-            sent += wrote.map_err(Failure::Broken)?;
-        }
+        let transport = open(to, &mut timer, connect_by).await?;
         let mut exchange = Self {
             transport,
             timer,
             patience,
             input: Buffer::with_capacity(INPUT),
             head: Head::default(),
+            scan: Scan::default(),
+            has_head: false,
             framing: Framing::None,
             decoder: ChunkDecoder::new(),
         };
-        exchange.read_head(message.is_head).await?;
-        Ok(exchange)
+        let broken = exchange.send(message).await?;
+        match exchange.read_head(message.is_head).await {
+            // The server does not take the rest of the request, and has said nothing.
+            Err(Failure::Closed | Failure::Broken(_)) if broken.is_some() => {
+                Err(Failure::Broken(broken.unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())))
+            }
+            outcome => outcome.map(|()| exchange),
+        }
+    }
+
+    /// Sends the request, unless the answer comes before all of it has gone: a server that refuses a body need not read it (RFC
+    /// 9112, section 9.3). Returns why the server takes no more, where that is so.
+    async fn send(&mut self, message: &Message) -> Result<Option<io::Error>, Failure> {
+        let mut sent = 0;
+        while sent < message.bytes.len() {
+            self.timer.arm(Some(self.patience.end()));
+            self.input.compact();
+            let rest = [IoSlice::new(&message.bytes[sent..])];
+            let (transport, input) = (&mut self.transport, &mut self.input);
+            let step = within(&mut self.timer, |cx| match transport.poll_write_slices(cx, &rest, false) {
+                Poll::Ready(wrote) => Poll::Ready(Sending::Wrote(wrote)),
+                Poll::Pending => transport.poll_read(cx, input).map(Sending::Read),
+            });
+            match step.await? {
+                Sending::Wrote(Ok(wrote)) => sent += wrote,
+                Sending::Wrote(Err(error)) => return Ok(Some(error)),
+                Sending::Read(Ok(0)) => return Ok(Some(io::ErrorKind::BrokenPipe.into())),
+                Sending::Read(Ok(_)) if self.parse_head(message.is_head)? => return Ok(None),
+                Sending::Read(Ok(_)) => {}
+                Sending::Read(Err(error)) => return Err(Failure::Broken(error)),
+            }
+        }
+        Ok(None)
     }
 
     /// The head of the answer.
@@ -227,32 +265,32 @@ impl Exchange {
     }
 
     async fn read_head(&mut self, is_head: bool) -> Result<(), Failure> {
-        let limits = HeadLimits { max_head: INPUT, ..HeadLimits::default() };
-        let context = RequestContext { head: is_head, ..RequestContext::default() };
-        let mut scan = Scan::default();
-        loop {
-            if !self.input.is_empty() {
-                match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut self.head) {
-                    Ok(Parse::Complete { consumed }) => {
-                        self.input.consume(consumed);
-                        match self.head.status() {
-                            // Nobody asked for another protocol.
-                            101 => return Err(Failure::Invalid),
-                            100..200 => (scan, self.head) = (Scan::default(), Head::default()),
-                            _ => break,
-                        }
-                        continue;
-                    }
-                    Ok(Parse::Partial) if self.input.len() < INPUT => {}
-                    Ok(Parse::Partial) | Err(_) => return Err(Failure::Invalid),
-                }
-            }
+        while !self.parse_head(is_head)? {
             if self.receive().await? == 0 {
                 return Err(Failure::Closed);
             }
         }
-        self.framing = self.head.framing;
         Ok(())
+    }
+
+    /// Reads the head out of what has come. True: it is there, and interim answers before it are skipped.
+    fn parse_head(&mut self, is_head: bool) -> Result<bool, Failure> {
+        let limits = HeadLimits { max_head: INPUT, ..HeadLimits::default() };
+        let context = RequestContext { head: is_head, ..RequestContext::default() };
+        while !self.has_head && !self.input.is_empty() {
+            match h1::parse_response(self.input.data(), &limits, &context, &mut self.scan, &mut self.head) {
+                Ok(Parse::Complete { consumed }) => self.input.consume(consumed),
+                Ok(Parse::Partial) if self.input.len() < INPUT => return Ok(false),
+                Ok(Parse::Partial) | Err(_) => return Err(Failure::Invalid),
+            }
+            match self.head.status() {
+                // Nobody asked for another protocol.
+                101 => return Err(Failure::Invalid),
+                100..200 => (self.scan, self.head) = (Scan::default(), Head::default()),
+                _ => (self.has_head, self.framing) = (true, self.head.framing),
+            }
+        }
+        Ok(self.has_head)
     }
 
     /// Reads more bytes; 0 is the end.

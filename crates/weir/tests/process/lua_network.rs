@@ -8,12 +8,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 const SCRIPT: &str = r#"
 local function show(value)
     if type(value) ~= "table" then return tostring(value) end
+    local pages = { ["Service Unavailable"] = true, ["Bad Gateway"] = true, ["Gateway Time-out"] = true }
+    if value.status == 0 and pages[value.reason] and value.headers["content-type"][0] == "text/html" then
+        return "0 " .. value.reason .. (value.body:find(value.reason, 1, true) and " page" or "")
+    end
     return (value.status or "table") .. " " .. tostring(value.body)
 end
 local numbers = Map.new("NUMBERS", Map._int)
 core.register_cli({"lua", "run"}, "lua run", function(applet)
     local code = applet:receive()
-    local env = setmetatable({ peer = "PEER", http = "HTTP", numbers = numbers, list = core.get_patref("NUMBERS") }, { __index = _G })
+    local env = setmetatable({ peer = "PEER", http = "HTTP", early = "EARLY", numbers = numbers, list = core.get_patref("NUMBERS") }, { __index = _G })
     -- A socket whose peer has got these lines.
     function env.s(lines, seconds)
         local socket = core.tcp()
@@ -60,6 +64,28 @@ fn serve(stream: UnixStream) {
     }
 }
 
+/// Answers the head of a request, and reads nothing behind it. `x: close`: the connection ends then; `x: none`: without an answer;
+/// `x: hang`: it stays, without one.
+fn refuse(stream: UnixStream) -> Option<UnixStream> {
+    let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
+    let (mut head, mut stream) = (String::new(), stream);
+    while !head.ends_with("\r\n\r\n") {
+        reader.read_line(&mut head).expect("a line");
+    }
+    let is = |what: &str| head.contains(&format!("x: {what}\r\n"));
+    if is("none") {
+        return None;
+    }
+    if is("hang") {
+        return Some(stream);
+    }
+    if is("interim") {
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").expect("a reader");
+    }
+    stream.write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig").expect("a reader");
+    (!is("close")).then_some(stream)
+}
+
 fn begin(folder: &Folder) -> Running {
     let at = |name: &str| folder.path(name).display().to_string();
     let listener = UnixListener::bind(folder.path("peer")).expect("own folder");
@@ -69,8 +95,16 @@ fn begin(folder: &Folder) -> Running {
             std::thread::spawn(move || serve(stream));
         }
     });
+    let listener = UnixListener::bind(folder.path("early")).expect("own folder");
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming().flatten() {
+            open.extend(refuse(stream));
+        }
+    });
     let numbers = folder.write("numbers.map", "0 zero\n7 seven\n");
     let script = SCRIPT.replace("NUMBERS", &numbers).replace("PEER", &at("peer")).replace("HTTP", &at("http"));
+    let script = script.replace("EARLY", &at("early"));
     let text = format!(
         "global\n nbthread 1\n tune.lua.bool-sample-conversion normal\n stats socket {} level admin\n lua-load {}\n\
          {DEFAULTS}frontend f\n bind {}\n http-request return status 200 content-type t/t lf-string \"%[method] %[path]\"\n",
@@ -155,13 +189,23 @@ fn sockets_are_connected_once_and_say_what_is_wrong() {
 #[test]
 fn requests_of_scripts_take_what_the_manual_names() {
     let get = |fields: &str| format!("core.httpclient():get{{url='http://weir.test/a', {fields}}}");
+    let post = "core.httpclient():post{url='http://weir.test/a', dst='unix@' .. early, headers={}, timeout=20000, \
+                body=('x'):rep(5000000)}"
+        .to_owned();
     let dst = "dst='unix@' .. http";
     let rows = [
         (get(dst), "200 GET /a"),
         (get(&format!("{dst}, timeout=60000.0")), "200 GET /a"),
         (get(&format!("{dst}, timeout=0")), "200 GET /a"),
-        (get("dst='unix@' .. peer, timeout=50"), "0 "),
-        (get("dst='unix@' .. peer, timeout=50.0"), "0 "),
+        (get("dst='unix@' .. peer, timeout=50"), "0 Bad Gateway page"),
+        (get("dst='unix@' .. early, headers={x={'hang'}}, timeout=50.0"), "0 Gateway Time-out page"),
+        (get("dst='unix@' .. peer .. 'none'"), "0 Service Unavailable page"),
+        (get("dst='unix@' .. early, headers={x={'none'}}"), "0 Bad Gateway page"),
+        // A server that refuses a body need not read it, nor close.
+        (post.clone(), "413 big"),
+        (post.replace("{}", "{x={'close'}}"), "413 big"),
+        (post.replace("{}", "{x={'interim'}}"), "413 big"),
+        (post.replace("{}", "{x={'none'}}"), "0 Bad Gateway page"),
         (get(&format!("{dst}, tiemout=1")), "'tiemout' invalid parameter name"),
         (get(&format!("{dst}, timeout='1'")), "invalid parameter in 'timeout', must be a number"),
         (get(&format!("{dst}, headers='a'")), "invalid parameter in 'headers', must be a table"),
