@@ -111,6 +111,19 @@ fn the_machine_runs_the_test_command_of_the_readme() {
     assert!(script.lines().any(|line| line.trim().ends_with("cargo test")), ".ci/run calls it");
 }
 
+/// `contrib/layout.sh` replaces the program of Weir in shipped scenarios by another one.
+#[test]
+fn the_layout_runs_scenarios_that_ship() {
+    let script = tree::read(Path::new("contrib/layout.sh"));
+    let (_, behind) = script.split_once("SCENARIOS=\"").expect("the list of scenarios");
+    let (names, _) = behind.split_once('"').expect("its end");
+    assert!(names.split_whitespace().count() > 10);
+    for name in names.split_whitespace() {
+        let scenario = tree::read(&Path::new("crates/tools/scenarios").join(name).with_extension("toml"));
+        assert!(scenario.contains("command = [\"{weir}\", \"-db\""), "{name}");
+    }
+}
+
 #[test]
 fn every_row_of_a_table_has_as_many_cells_as_its_header() {
     let mut wrong = Vec::new();
