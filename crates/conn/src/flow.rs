@@ -92,6 +92,8 @@ pub struct Moved {
 /// One direction of a body.
 pub struct Flow {
     source: Source,
+    /// How the source has failed while a head waited: said once that has gone out.
+    failed: Option<Box<FlowError>>,
     /// The sink is framed in chunks.
     chunked: bool,
     /// What goes out first: a head.
@@ -134,6 +136,7 @@ impl Flow {
     pub fn idle() -> Self {
         Self {
             source: Source::Unknown,
+            failed: None,
             chunked: false,
             head: Buffer::empty(),
             body: Buffer::empty(),
@@ -384,6 +387,7 @@ impl Flow {
                     return Ok(FlowStep::AwaitsSink);
                 }
             }
+            self.failed.take().map_or(Ok(()), |error| Err(*error))?;
             if self.filter_stage.is_some() {
                 self.splicing.stop();
                 match self.sift() {

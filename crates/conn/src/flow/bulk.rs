@@ -71,12 +71,18 @@ impl Flow {
     /// A head waits for the first payload of a source that has it at hand: one write for both.
     pub(super) fn gather_at_hand(&mut self, cx: &mut Context<'_>, source: &mut impl ByteSource, moved: &mut Moved) {
         let waits = !self.head.is_empty() && self.body.is_empty() && self.tail.is_empty();
-        if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() {
+        if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() || self.failed.is_some()
+        {
             return;
         }
-        // A failure shows again to the next read, when the head has gone out.
-        if matches!(self.poll_fill(cx, source, moved), Ok(Poll::Ready(()))) && self.record.is_some() {
-            self.note();
+        match self.poll_fill(cx, source, moved) {
+            Ok(Poll::Ready(())) if self.record.is_some() => self.note(),
+            Ok(_) => {}
+            // The head goes out before.
+            Err(error) => {
+                self.body = Buffer::empty();
+                self.failed = Some(Box::new(error));
+            }
         }
     }
 
