@@ -5,46 +5,35 @@ use config::spec::{BalanceSpec, RestrictNames};
 use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
-use crate::session::Session;
-use crate::stream::buffering;
-use crate::stream::http::Client;
 use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Whether a proxy looks at a request at all: at most it does not, and then nothing of the below is touched. Only a body is waited
-/// for.
-#[inline]
-pub fn screens(proxy: &Proxy, request: &Head) -> bool {
-    let waits = || proxy.http.buffer_request || proxy.backend.as_ref().is_some_and(checks_post);
-    proxy.http.restrict_names != RestrictNames::Preserve || request.framing.has_body() && waits()
-}
-
-/// Looks at a request for one proxy; `before` is the one that has done so already.
+/// Looks at the names of a request's fields for one proxy; `before` is the one that has done so already.
 ///
 /// # Errors
 /// The request ends here.
-pub async fn screen(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    proxy: &Proxy,
-    before: Option<&Proxy>,
-) -> Result<(), Failure> {
-    if before.is_some_and(|before| before.index == proxy.index) {
+#[inline]
+pub fn screen(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) -> Result<(), Failure> {
+    let rule = proxy.http.restrict_names;
+    if rule == RestrictNames::Preserve || before.is_some_and(|before| before.index == proxy.index) {
         return Ok(());
     }
-    if proxy.http.restrict_names != RestrictNames::Preserve
-        && !restrict_names(proxy.http.restrict_names, &mut state.borrow_mut().request)
-    {
-        state.borrow_mut().denied = true;
-        return Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
+    let state = &mut *state.borrow_mut();
+    if restrict_names(rule, &mut state.request) {
+        return Ok(());
     }
-    let waits = proxy.http.buffer_request || balances_by_body(proxy, &state.borrow().request);
-    if waits && !before.is_some_and(|before| before.http.buffer_request) {
-        buffering::wait(session, client, state, proxy).await?;
-    }
-    Ok(())
+    state.denied = true;
+    Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true })
+}
+
+/// Whether a proxy waits for the body of a request, where that has one; `before` is who may have waited for it already.
+#[inline]
+pub fn awaits_body(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) -> bool {
+    let request = &state.borrow().request;
+    request.framing.has_body()
+        && (proxy.http.buffer_request || balances_by_body(proxy, request))
+        && !before.is_some_and(|before| before.index == proxy.index || before.http.buffer_request)
 }
 
 /// Whether the balance may find what it recognises the request by in its body (`balance url_param … check_post`).

@@ -9,11 +9,11 @@ use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::header_validation::{screen, screens};
+use crate::stream::header_validation::{awaits_body, screen};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
 use crate::stream::rules::{cost, request as request_rules};
-use crate::stream::{conclude, content, filter, instrumentation, metrics, password_check, stats_page};
+use crate::stream::{buffering, conclude, content, filter, instrumentation, metrics, password_check, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -96,9 +96,11 @@ async fn pass(
     proxy: &Proxy,
     before: Option<&Proxy>,
 ) -> Option<Passed> {
-    if screens(proxy, &state.borrow().request)
-        && let Err(failure) = rt::boxed(screen(session, client, &state, proxy, before)).await
-    {
+    let mut screened = screen(&state, proxy, before);
+    if screened.is_ok() && awaits_body(&state, proxy, before) {
+        screened = rt::boxed(buffering::wait(session, client, &state, proxy)).await;
+    }
+    if let Err(failure) = screened {
         rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
     }
