@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds Weir with the profile `dist` and arranges its machine code by what traffic runs: BOLT, the optimiser for linked programs of
 # LLVM (Debian's package bolt-19), counts what an instrumented copy runs under scenarios of `weir bench` on loopback, puts the blocks
-# of all requests together, and behind them what few requests need. docs/performance.md has what that gains.
+# of all requests together, and behind them what few requests need. docs/performance.md has what that gains. The linker has to
+# support --emit-relocs, as lld and GNU ld do.
 #
 #   contrib/layout.sh                      builds target/dist/weir
 #   contrib/layout.sh PROGRAM RESULT       arranges a program that has its symbols and relocations
