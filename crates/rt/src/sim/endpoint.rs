@@ -1,6 +1,7 @@
 //! Handles on the simulated sockets of a world, which stand where descriptors stand otherwise.
 //!
-//! A handle must never be dropped while its world is locked: dropping it locks the world.
+//! What stands beside a system call is cold: callers are laid out for the sockets of the system. A handle must never be dropped while its
+//! world is locked: dropping it locks the world.
 
 use std::fmt;
 use std::io::{self, IoSlice};
