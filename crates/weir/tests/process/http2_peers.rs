@@ -100,14 +100,26 @@ fn the_client_and_the_server_of_go() {
     }
 }
 
-/// Weir behind HAProxy, and in front of it, with HTTP/2 on all three connections. HAProxy 2.6 ends an answer that its server has cut
-/// off as if it were whole, and breaks off requests where 300 of them go to a server of Go: the same
-/// with Go's client alone in front of it. HAProxy 3.5 does neither.
+/// What HAProxy 2.6 cannot be asked for: it ends an answer that its server has cut off as if it were whole, and resets a
+/// connection to a server, without a GOAWAY, where 300 requests come at once: some then look whole though bytes are missing.
+/// The same with Go on both sides of it; 3.5 does neither.
+fn beyond_haproxy(program: &str) -> &'static [&'static str] {
+    let version = run(Command::new(program).arg("-v")).stdout;
+    if version.starts_with("HAProxy version 2.") || version.starts_with("HA-Proxy version ") {
+        &["cut", "many"]
+    } else {
+        &[]
+    }
+}
+
+/// Weir behind HAProxy (`HAPROXY`, or the one of the path), and in front of it, with HTTP/2 on all three connections.
 #[test]
 fn haproxy_on_either_side() {
-    if !is_there("haproxy", "-v") {
+    let installed = std::env::var("HAPROXY").unwrap_or_else(|_| "haproxy".to_owned());
+    if !is_there(&installed, "-v") {
         return;
     }
+    let without = beyond_haproxy(&installed);
     let folder = Folder::new();
     let Some(program) = build(&folder) else { return };
     let origin = Origin::start(&program, None);
@@ -115,17 +127,17 @@ fn haproxy_on_either_side() {
         let port = free_port();
         let text = format!("{DEFAULTS}listen l\n bind 127.0.0.1:{port}\n server s 127.0.0.1:{server} proto h2\n");
         let file = folder.write(name, &text);
-        let running = Running::start(Command::new("haproxy").args(["-db", "-f", &file]));
+        let running = Running::start(Command::new(&installed).args(["-db", "-f", &file]));
         drop(connect(port));
         (running, port)
     };
     let section = |server: &str| format!("listen l\n bind 127.0.0.1:[port]\n server s 127.0.0.1:{server} proto h2\n");
     let (_weir, port) = weir(&folder, &section(&origin.port));
     let (_front, front) = haproxy("front.cfg", &port.to_string());
-    call(&program, "http", front, "HAProxy, Weir, Go", &["cut"]);
+    call(&program, "http", front, "HAProxy, Weir, Go", without);
     let (_back, back) = haproxy("back.cfg", &origin.port);
     let (_weir, port) = weir(&folder, &section(&back.to_string()));
-    call(&program, "http", port, "Weir, HAProxy, Go", &["cut", "many"]);
+    call(&program, "http", port, "Weir, HAProxy, Go", without);
 }
 
 /// Answers of a file by nginx, with HTTP/2 in clear and by TLS; the client is curl.
