@@ -243,11 +243,21 @@ fn allocations_of_streams(server: &str) -> usize {
     client.write(4, 0, 0, b"");
     let mut numbers = (1..).step_by(2);
     numbers.by_ref().take(WARM_UP).for_each(|number| client.ask(number));
-    let region = Region::new(ALLOCATOR);
-    numbers.take(COUNTED).for_each(|number| client.ask(number));
-    let change = region.change();
+    let counted = least(|| numbers.by_ref().take(COUNTED).for_each(|number| client.ask(number)));
     engine.stop();
-    change.allocations + change.reallocations
+    counted
+}
+
+/// Allocations and reallocations of `COUNTED` requests: the least of three rounds, since the harness allocates too (a note
+/// about a test that takes long, for one).
+fn least(mut round: impl FnMut()) -> usize {
+    let count = |()| {
+        let region = Region::new(ALLOCATOR);
+        round();
+        let change = region.change();
+        change.allocations + change.reallocations
+    };
+    [(); 3].map(count).into_iter().min().unwrap()
 }
 
 /// Allocations and reallocations that so many requests cost once everything is warm. A request reaches the server as
@@ -266,13 +276,9 @@ fn allocations(global: &str, proxy: &str, request: &str, added: &str, answer: &s
     for _ in 0..WARM_UP {
         ask(&mut client, request, status, &mut answer);
     }
-    let region = Region::new(ALLOCATOR);
-    for _ in 0..COUNTED {
-        ask(&mut client, request, status, &mut answer);
-    }
-    let change = region.change();
+    let counted = least(|| (0..COUNTED).for_each(|_| ask(&mut client, request, status, &mut answer)));
     engine.stop();
-    change.allocations + change.reallocations
+    counted
 }
 
 #[test]
