@@ -235,6 +235,7 @@ impl Request<'_> {
         let destination = address_of(&worker.process.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
         let (connecting, port) =
             self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
+        metrics::server_session(worker, server);
         let (header_at, generation) = (plan.header_at, plan.generation);
         let sni = plan.sni.take();
         Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation, sni })

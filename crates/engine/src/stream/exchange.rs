@@ -488,12 +488,13 @@ impl<'a> Exchange<'a> {
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.
             Answer::Awaited if is_endless(error) || matches!(error, FlowError::Refused) => {
-                failed(Cause::Proxy, Phase::Headers, 400)
+                failed(Cause::Invalid, Phase::Headers, 400)
             }
-            Answer::Awaited if malformed => cut(Cause::Proxy, Phase::Headers, 400),
+            Answer::Awaited if malformed => cut(Cause::Invalid, Phase::Headers, 400),
             Answer::Awaited => cut(Cause::Client, Phase::Headers, 400),
-            Answer::Flowing if malformed => failed(Cause::Proxy, Phase::Data, 0),
+            Answer::Flowing if malformed => failed(Cause::Invalid, Phase::Data, 0),
             Answer::Flowing => failed(Cause::Client, Phase::Data, 0),
+            Answer::Done if malformed => failed(Cause::Invalid, Phase::Last, 0),
             Answer::Done => failed(Cause::Client, Phase::Last, 0),
         }
     }

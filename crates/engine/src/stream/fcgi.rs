@@ -28,7 +28,7 @@ use crate::worker::{SharedStreamState, Worker};
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Headers), status: 500, page: true };
 
 /// How long its body is cannot be told.
-const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Headers), status: 400, page: true };
+const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
 /// What the rules of an application have made of a request.
 #[derive(Default)]

@@ -88,6 +88,7 @@ fn begin(
     if Answer::encode_head(format, (&state.request, &state.response), (&plan, &onward), &mut head).is_err() {
         return Err(Begun::Ruled);
     }
+    state.bytes.received += head.len() as u64;
     Ok((head, left))
 }
 

@@ -240,15 +240,22 @@ pub enum ServerEvent {
     AgentAbandoned,
 }
 
-/// Counts a step for the server and its backend. Each attempt is a session of the server.
+/// A server has a session: an idle connection is used, or a new one is on its way. One that the system refuses at once (there is no
+/// such UNIX socket) is none, as in HAProxy.
+#[inline]
+pub fn server_session(worker: &Worker, server: &Server) {
+    let counters = &worker.counters().servers[server.serial];
+    counters.sessions.increment();
+    counters.note_session(rt::now());
+    worker.add(counters, |worker| &worker.servers[server.serial], |counters| &counters.session_rate);
+}
+
+/// Counts a step for the server and its backend.
 #[inline]
 pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: ServerEvent) {
     let counters = worker.counters();
-    if let (Some(server), ServerEvent::Connect | ServerEvent::Reuse) = (server, step) {
-        let counters = &counters.servers[server.serial];
-        counters.sessions.increment();
-        counters.note_session(rt::now());
-        worker.add(counters, |worker| &worker.servers[server.serial], |counters| &counters.session_rate);
+    if let (Some(server), ServerEvent::Reuse) = (server, step) {
+        server_session(worker, server);
     }
     let count = |counters: &ObjectCounters| {
         match step {
@@ -524,7 +531,7 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
         (_, _) if state.denied => parties.each(|counters| counters.denied_responses.increment()),
         // A rule has answered: that is no error.
         (Cause::Local, Phase::Request) => parties.front.intercepted.add(u64::from(in_frontend)),
-        (_, Phase::Request) => {
+        (_, Phase::Request) | (Cause::Invalid, _) => {
             for counters in [Some(parties.front), parties.bind].into_iter().flatten() {
                 counters.request_errors.increment();
             }
@@ -534,7 +541,7 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
         (Cause::Client | Cause::ClientTimeout, _) => {
             parties.behind().for_each(|counters| counters.client_aborts.increment());
         }
-        (Cause::Server | Cause::ServerTimeout | Cause::Proxy, Phase::Headers) => {
+        (Cause::Server | Cause::ServerTimeout | Cause::Proxy, Phase::Headers) | (Cause::Proxy, Phase::Data) => {
             parties.behind().for_each(|counters| counters.response_errors.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {

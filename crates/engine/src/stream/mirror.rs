@@ -253,6 +253,7 @@ impl Job {
         let to = fixed_address(&process.outgoing.address(server))?;
         metrics::step(&self.worker, proxy, Some(server), ServerEvent::Connect);
         let mut opening = transport::connect(&to, &route.options).ok()?;
+        metrics::server_session(&self.worker, server);
         let opened = within(timer, |cx| Pin::new(&mut opening).poll(cx)).await?;
         let stream = opened.ok()?;
         let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());

@@ -290,3 +290,76 @@ fn maxima_are_shown_unless_they_are_not_wanted() {
         });
     }
 }
+
+/// What a client sends that is no body is an error of its request, however far the answer is, and no sign of an ill server.
+#[test]
+fn an_invalid_body_of_a_request_is_no_failure_of_its_server() {
+    let rows = [
+        ("", "400", "PH--", ["0", "0", "1"]),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", "200", "PD--", ["0", "1", "0"]),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200", "PL--", ["0", "1", "0"]),
+    ];
+    for (answered, status, state, answers) in rows {
+        let lines = "option socket-stats\nserver s1 10.0.1.1:80 check addr 10.0.1.9 inter 60s init-state fully-up \
+                     observe layer7 error-limit 1 on-error mark-down";
+        listen(lines).global(SOCKET).workers(&[1]).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
+            let mut server = s1.accept().await;
+            server.receive_until("abc\r\n").await;
+            server.send(answered).await;
+            sleep(5).await;
+            client.send("zz\r\n").await;
+            client.receive_rest().await;
+            let line = loop {
+                let line = world.lines(1).await.concat();
+                if line.contains("POST / HTTP/1.1") {
+                    break line;
+                }
+            };
+            assert!(line.contains(&format!(" {status} ")) && line.contains(&format!(" {state} ")), "{line}");
+            assert!(value("l", "s1", "status").await.starts_with("UP"), "{status}");
+            expect(&[
+                ("FRONTEND", "ereq", "1"),
+                ("sock-1", "ereq", "1"),
+                ("BACKEND", "eresp", "0"),
+                ("s1", "eresp", "0"),
+                ("s1", "cli_abrt", "0"),
+                ("s1", "hrsp_5xx", answers[0]),
+                ("s1", "hrsp_2xx", answers[1]),
+                ("FRONTEND", "hrsp_4xx", answers[2]),
+            ])
+            .await;
+        });
+    }
+}
+
+#[test]
+fn an_invalid_body_of_an_answer_is_an_error_of_its_server() {
+    for rest in ["zz\r\n", "3\r\nabcX", "0\r\nno trailer\r\n\r\n"] {
+        listen("option socket-stats\nserver s1 10.0.1.1:80").global(SOCKET).workers(&[1]).run(
+            move |world| async move {
+                let mut s1 = Service::at(S1);
+                let mut client = Peer::connect(WEIR).await;
+                client.send(GET).await;
+                let mut server = s1.accept().await;
+                server.expect(GET_AT_SERVER).await;
+                server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+                client.receive_until("hello").await;
+                server.send(rest).await;
+                client.receive_rest().await;
+                let line = world.lines(1).await.concat();
+                assert!(line.contains(" 200 ") && line.contains(" PD-- "), "{line}");
+                expect(&[
+                    ("FRONTEND", "ereq", "0"),
+                    ("BACKEND", "eresp", "1"),
+                    ("s1", "eresp", "1"),
+                    ("s1", "srv_abrt", "0"),
+                    ("s1", "hrsp_2xx", "1"),
+                ])
+                .await;
+            },
+        );
+    }
+}

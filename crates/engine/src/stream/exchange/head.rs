@@ -417,6 +417,10 @@ impl Exchange<'_> {
         if self.down.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
+        if served_here {
+            // No head came over a wire: what the client is sent is what its service has said.
+            state.bytes.received += self.down.queued().saturating_sub(interim) as u64;
+        }
         if tunnel {
             self.settle();
             return Ok(true);

@@ -57,9 +57,13 @@ impl AgentLinks {
         if let Some(requests) = self.find(to) {
             let event = if requests.is_open() { ServerEvent::Reuse } else { ServerEvent::Connect };
             metrics::step(worker, to.proxy, Some(to.server), event);
+            if event == ServerEvent::Connect {
+                metrics::server_session(worker, to.server);
+            }
             return requests.claim();
         }
         metrics::step(worker, to.proxy, Some(to.server), ServerEvent::Connect);
+        metrics::server_session(worker, to.server);
         let terms = self.terms(to);
         let requests = Requests::new(&terms);
         let link = AgentLink { agent: Arc::clone(to.agent), server: to.server.serial, requests: requests.clone() };
