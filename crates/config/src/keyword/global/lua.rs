@@ -179,6 +179,9 @@ fn libraries(context: &mut GlobalContext<'_>, line: &Line) {
         let message = "'tune.lua.openlibs' must be set before any \"lua-load\" or \"lua-load-per-thread\" directive.";
         return context.report.alert(line.span(0), message);
     }
+    if context.report.too_many(line, 2, "tune.lua.openlibs") {
+        return;
+    }
     let text = line.text(1);
     let known = LIBRARIES.join(",");
     if text.is_empty() {

@@ -15,6 +15,7 @@ pub(crate) mod otel;
 mod process;
 mod processors;
 mod quic;
+mod ranges;
 mod rights;
 mod runtime;
 mod sockets;
@@ -155,7 +156,8 @@ fn is_well_formed(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> 
     let words = row.name.split(' ').count();
     match row.usage {
         "" => !report.too_many(line, words, row.name),
-        "{ on | off }" | "<size>" | "<number>" if report.too_many(line, words + 1, row.name) => false,
+        "{ on | off }" | "<size>" | "<number>" | "<percent>" if report.too_many(line, words + 1, row.name) => false,
+        "<number>" | "<percent>" => ranges::is_within(row, line, report),
         "{ on | off }" if !matches!(line.text(words), "on" | "off") => {
             report.alert(line.span(words), format!("'{}' expects 'on' or 'off'.", row.name));
             false
