@@ -5,7 +5,10 @@
 --: ask http GET /\r\nx-forwarded-for: 203.0.113.1 => \r\n\r\nusa
 --: ask http GET / => \r\n\r\nusa
 --: log 'new' doesn't support this match mode.
---: log 'lookup' is not available before the process serves
+--: log ten while it is read
+--: log nil is not there
+--: log documentation at the start
+--: log virtual at the start
 local otherwise = "usa"
 local countries = Map.new("FOLDER/geo.map", Map._ip)
 core.register_fetches("country", function(txn)
@@ -14,4 +17,11 @@ core.register_fetches("country", function(txn)
     return Map.lookup(countries, address) or otherwise
 end)
 print(select(2, pcall(Map.new, "FOLDER/geo.map", Map.len)))
-print(select(2, pcall(Map.lookup, countries, "10.1.1.1")))
+print(countries:lookup("10.1.1.1") .. " while it is read")
+print(tostring(Map.lookup(countries, "203.0.113.1")) .. " is not there")
+local own = Map.new("virt@own")
+core.register_init(function()
+    print(countries:slookup("192.0.2.9") .. " at the start", "<" .. countries:slookup("203.0.113.1") .. ">")
+    core.set_map("virt@own", "a", "virtual")
+    print((own:lookup("a") or "nothing") .. " at the start")
+end)

@@ -43,12 +43,14 @@ mod tests;
 
 pub use voice::Print;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
 use engine::service::registry::Services;
 use engine::worker::Process;
+use expression::Conversion;
+use expression::variable::Stored;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLua, MultiValue, Value};
 
@@ -84,6 +86,14 @@ pub(crate) fn run_command(words: &[String], payload: Option<&[u8]>) -> Option<Ve
 pub type Command = fn(&[String], Option<&[u8]>) -> Option<Vec<u8>>;
 
 static COMMAND: OnceLock<Command> = OnceLock::new();
+
+/// Reads the map of a converter (`map_beg("file")`) for a script that looks up in it before the process serves.
+pub type ReadMap = fn(&str) -> Result<Conversion, String>;
+
+static MAP: OnceLock<ReadMap> = OnceLock::new();
+
+/// The variables of section `global`, until there is a process that has them.
+static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
 
 fn info() -> Option<Vec<(String, String)>> {
     crate::here()?;
@@ -124,6 +134,10 @@ pub struct Surroundings<'a> {
     pub info: Info,
     /// Answers commands of the runtime API.
     pub command: Command,
+    /// Reads maps.
+    pub map: ReadMap,
+    /// The variables that section `global` sets, with their names.
+    pub process_variables: &'a [(String, Stored)],
 }
 
 /// The scripts of a configuration, loaded.
@@ -151,6 +165,8 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
     voice::open(spec, around.print);
     let _ = INFO.set(around.info);
     let _ = COMMAND.set(around.command);
+    let _ = MAP.set(around.map);
+    *VARIABLES.lock().unwrap_or_else(PoisonError::into_inner) = around.process_variables.to_vec();
     methods::know_names(&services.registry().vocabulary);
     let threads = around.threads.max(1);
     let states = 1 + if spec.scripts.iter().any(|script| script.per_thread) { threads } else { 0 };
@@ -306,6 +322,7 @@ impl Scripts {
             let tasks = known.tasks.into_iter();
             self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(&machine), function, arguments)));
         }
+        maps::forget_early(process);
         Ok(())
     }
 

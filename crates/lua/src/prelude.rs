@@ -1,14 +1,16 @@
 //! HAProxy's classes in a state: what is written in Lua, and the functions that it asks. Must never run a script.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use engine::service::bare::lend_process;
 use engine::worker::Worker;
 use expression::convert::date;
 use expression::pattern::{Network, Places, Regex, Steps};
-use expression::sample::Context;
-use expression::variable::Variable;
+use expression::sample::{Context, Value as Sample};
+use expression::variable::{Variable, Variables};
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
+use policy::compile::lend_early;
 
 use crate::lent::{answer, dispatch, evaluate, text};
 use crate::registrations::{Kind, Registrations};
@@ -154,13 +156,19 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
             let Some(variable) = Variable::parse(&name).ok().filter(|_| name.starts_with("proc.")) else {
                 return none(true);
             };
-            let Some(worker) = crate::here() else { return none(false) };
-            let found = lend(&worker, |context| {
-                let variables = context.variables;
-                let shown = variables
-                    .lend(&variable, |value| value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans)));
-                shown.unwrap_or(Plain::Nil)
-            });
+            let shown = |value: Option<Sample<'_>>| value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans));
+            let asked = |context: &Context<'_>| context.variables.lend(&variable, shown).unwrap_or(Plain::Nil);
+            let found = match (crate::here(), crate::process()) {
+                (Some(worker), _) => lend(&worker, asked),
+                (None, Some(process)) => {
+                    let known = Variables { process: Some(&process.live.variables), ..Variables::default() };
+                    lend_early(None, known, asked)
+                }
+                (None, None) => {
+                    let early = crate::VARIABLES.lock().unwrap_or_else(PoisonError::into_inner);
+                    shown(early.iter().find(|(known, _)| **known == *variable.text).map(|(_, value)| value.value()))
+                }
+            };
             Ok((found, false))
         })?,
     )?;

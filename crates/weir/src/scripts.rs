@@ -1,22 +1,53 @@
 //! Lends scripts what they need of this program, and loads them. Must never run one while the process serves.
 
 use crate::host;
+use crate::resolve::{self, SystemResolver};
 use config::diagnostic::Diagnostic;
 use config::environment::Environment;
 use config::spec::Spec;
 use control::runtime::process;
 use engine::service::registry::Services;
+use expression::Conversion;
 use lua::{Scripts, Surroundings};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Loads the scripts of a configuration; `services` gets what they register.
 pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let threads = spec.global.nbthread.unwrap_or(1);
     // Scripts alone ask for a copy of it.
-    let variables = if spec.global.lua.scripts.is_empty() { Vec::new() } else { host::variables(environment) };
-    let around =
-        Surroundings { threads, variables: &variables, print, info: process::information, command: process::execute };
+    let has_scripts = !spec.global.lua.scripts.is_empty();
+    let variables = if has_scripts { host::variables(environment) } else { Vec::new() };
+    let process_variables = match has_scripts {
+        true => policy::compile::early_variables(spec, &mut resolver(variables.clone())),
+        false => Vec::new(),
+    };
+    let around = Surroundings {
+        threads,
+        variables: &variables,
+        print,
+        info: process::information,
+        command: process::execute,
+        map: read_map,
+        process_variables: &process_variables,
+    };
     lua::load(&spec.global.lua, around, services, found)
+}
+
+/// Reads a map for a script that looks up in it while the configuration is read.
+fn read_map(text: &str) -> Result<Conversion, String> {
+    policy::compile::script_map(text, &mut resolver(Vec::new()))
+}
+
+/// What expressions ask that are evaluated for scripts before anything is compiled.
+fn resolver(environment: Vec<String>) -> SystemResolver {
+    SystemResolver {
+        ipv4_only: false,
+        files: Vec::new(),
+        last_addresses: BTreeMap::new(),
+        surroundings: resolve::Surroundings { environment, hostname: host::name() },
+        services: Services::default(),
+    }
 }
 
 /// What a script says has no place in the messages of the start.

@@ -398,8 +398,9 @@ local function map_lookup(name, otherwise)
     return function(self, ...)
         if select("#", ...) ~= 1 then fail("'" .. name .. "' needs 2 arguments") end
         if type(self) ~= "table" or not self.number then error("bad argument #1 to '" .. name .. "' (Map expected)", 2) end
-        if not native.serving() then fail("'" .. name .. "' is not available before the process serves") end
-        return native.map_find(self.number, given((...), 1, name, self.key)) or otherwise
+        local found, why = native.map_find(self.number, given((...), 1, name, self.key))
+        if why then fail("'" .. name .. "': " .. why) end
+        return found or otherwise
     end
 end
 local map_methods = { lookup = map_lookup("lookup"), slookup = map_lookup("slookup", "") }

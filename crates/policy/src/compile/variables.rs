@@ -2,7 +2,7 @@
 //! served (configuration manual, section 3.1). Evaluates where the configuration is read. Must never set a variable of
 //! another scope.
 
-use super::Compiler;
+use super::{Compiler, Resolver};
 use crate::rule::{Assigned, expression_text};
 use base::moment::Moment;
 use bumpalo::Bump;
@@ -73,6 +73,15 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// The variables that section `global` sets, for scripts that ask for them while the configuration is read: names and values. What is
+/// wrong with them is told when the configuration is compiled.
+pub fn early_variables(spec: &Spec, resolver: &mut dyn Resolver) -> Vec<(String, Stored)> {
+    let mut out = Vec::new();
+    let limit = super::buffers(spec).0;
+    let set = Compiler::new(spec, resolver, &mut out).variables(spec, limit);
+    set.into_iter().map(|(variable, value)| (variable.text.into(), value)).collect()
 }
 
 /// What is evaluated while the configuration is read sees that much.
