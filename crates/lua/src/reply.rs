@@ -8,7 +8,7 @@ use mlua::{Table, Value};
 /// What is wrong with it.
 pub(crate) fn write(reply: &Table) -> Result<(u16, Vec<u8>), String> {
     let status = reply.get::<Option<i64>>("status").ok().flatten().unwrap_or(200);
-    let status = u16::try_from(status).ok().filter(|status| (100..600).contains(status)).ok_or("invalid status")?;
+    let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status)).ok_or("invalid status")?;
     let bytes = |value: Value| value.as_string().map(|text| text.as_bytes().to_vec());
     let reason = reply.get::<Value>("reason").ok().and_then(bytes);
     let reason = reason.unwrap_or_else(|| wire::http::reason(status).as_bytes().to_vec());

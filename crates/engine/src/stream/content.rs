@@ -40,7 +40,8 @@ fn cut(stream: &mut Transport, ended: &Final) {
 pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcome {
     let failed = matches!(ended, Final::Exhausted);
     let state = &mut *state.borrow_mut();
-    (state.denied, state.failed) = (!failed, failed);
+    // What makes no sense is an error of who has sent it.
+    (state.denied, state.failed) = (!failed && !matches!(ended, Final::Fault(_)), failed);
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 

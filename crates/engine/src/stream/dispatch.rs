@@ -385,9 +385,9 @@ pub async fn fail(
     leave(client, outcome, up.source_ended());
 }
 
-/// Ends a request without an answer.
+/// Ends a request without an answer. Where a script has wanted that, it has no status, as in HAProxy.
 pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
-    finish(&state, outcome, -1);
+    finish(&state, outcome, if outcome.cause == Cause::Local { 0 } else { -1 });
     state.borrow_mut().timings.request = None;
     conclude::conclude(session, state);
 }

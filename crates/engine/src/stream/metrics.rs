@@ -381,9 +381,7 @@ pub fn stream(session: &Session, state: &mut StreamState) {
         let in_frontend = state.backend.is_none_or(|backend| backend == session.frontend);
         outcome(&parties, state, in_frontend);
     }
-    if state.status != 0 {
-        answer(&parties, state);
-    }
+    answer(&parties, state);
     if let (Some(back), true) = (parties.back, state.server.is_some()) {
         times(back, parties.server, state);
     }
@@ -445,9 +443,12 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
         _ => 0,
     };
     let class = class_of(state.status);
-    parties.front.answers[class].increment();
-    if let Some(back) = parties.back {
-        back.answers[class].increment();
+    // The client got none where the status is 0.
+    for counters in [Some(parties.front), parties.back].into_iter().flatten().filter(|_| state.status != 0) {
+        counters.answers[class].increment();
+    }
+    if state.status == 0 && state.server_status.is_none() {
+        return;
     }
     if let (Some(server), Some(_)) = (parties.server, state.timings.response) {
         let class = state.server_status.map_or(class, |status| class_of(i32::from(status)));

@@ -287,8 +287,10 @@ pub(crate) static DENIED_REQUEST: Final = denied(403);
 pub(crate) static DENIED_ANSWER: Final = denied(502);
 /// A request that makes no sense.
 static INVALID: Final = Final::Fault(400);
-/// An action that failed.
-pub(crate) static FAILED: Final = Final::Fault(500);
+/// An answer that makes no sense.
+static INVALID_ANSWER: Final = Final::Fault(502);
+/// An action that failed: an error of the proxy itself, as the Lua manual says.
+pub(crate) static FAILED: Final = Final::Exhausted;
 /// A stream that ends without an answer.
 pub(crate) static ABORTED: Final = Final::Reject;
 
@@ -304,7 +306,8 @@ pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'s
         Verdict::Stop => return Ok(false),
         Verdict::Deny if is_request => &DENIED_REQUEST,
         Verdict::Invalid if is_request => &INVALID,
-        Verdict::Deny | Verdict::Invalid => &DENIED_ANSWER,
+        Verdict::Deny => &DENIED_ANSWER,
+        Verdict::Invalid => &INVALID_ANSWER,
         Verdict::Fail => &FAILED,
         Verdict::Abort | Verdict::Reply(..) => &ABORTED,
     })

@@ -11,6 +11,7 @@ use engine::service::registry::Services;
 use policy::rule::{Change, RegisteredAction, ScriptCall, Wait};
 use testkit::{Peer, Service, Stopwatch};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
@@ -65,7 +66,7 @@ fn a_request_waits_for_a_script_and_ends_as_it_says() {
     let rows: [(&str, Vec<u8>, &str, &str); 4] = [
         ("continue", "HTTP/1.1 200 OK\r\nx: request\r\ncontent-length: 0\r\n\r\n".into(), "200", "LR"),
         ("deny", page(403), "403", "PR"),
-        ("fail", page(500), "500", "PR"),
+        ("fail", page(500), "500", "IR"),
         ("reply", "HTTP/1.1 418 tea\r\ncontent-length: 0\r\n\r\n".into(), "418", "LR"),
     ];
     for (verdict, answer, status, letters) in rows {
@@ -140,6 +141,65 @@ fn the_first_bytes_of_a_session_wait_for_scripts() {
                 client.expect_end().await;
             }
             world.forget_log();
+        });
+    }
+}
+
+/// Where what an action says is an error: of the request, of the answer, or of the proxy.
+#[test]
+fn what_a_script_refuses_counts_where_it_belongs() {
+    let rows = [
+        ("http-request", "fail", "500", "IR--", "eint", "FRONTEND"),
+        ("http-request", "invalid", "400", "PR--", "ereq", "FRONTEND"),
+        ("http-request", "deny", "403", "PR--", "dreq", "FRONTEND"),
+        ("http-request", "abort", "0", "LR--", "", ""),
+        ("http-response", "fail", "500", "IH--", "eint", "s1"),
+        ("http-response", "invalid", "502", "PH--", "eresp", "s1"),
+        ("http-response", "deny", "502", "PH--", "dresp", "s1"),
+        ("http-response", "abort", "0", "LH--", "", ""),
+        ("http-after-response", "fail", "500", "IH--", "eint", "s1"),
+        ("tcp-request content", "fail", "-1", "IR--", "eint", "FRONTEND"),
+        ("tcp-request content", "invalid", "-1", "PR--", "ereq", "FRONTEND"),
+    ];
+    for (rules, verdict, status, state, counted, object) in rows {
+        let lines = format!("{rules} script.wait 0 {verdict}\n server s1 10.0.1.1:80");
+        listen(&lines).global(SOCKET).workers(&[1]).scripted(script).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+            if rules.contains("response") {
+                let mut server = s1.accept().await;
+                server.receive_head().await.unwrap();
+                testkit::both(server.send(OK), client.receive_rest()).await;
+            } else {
+                client.receive_rest().await;
+            }
+            let line = world.lines(1).await.concat();
+            assert!(
+                line.contains(&format!(" {status} ")) && line.contains(&format!(" {state} ")),
+                "{rules} {verdict}: {line}"
+            );
+            let table = ask("show stat").await;
+            let names: Vec<&str> = table.lines().next().unwrap().trim_start_matches("# ").split(',').collect();
+            let count = |object: &str, column: &str| {
+                let at = names.iter().position(|name| *name == column).unwrap();
+                let row = table.lines().find(|row| row.starts_with(&format!("l,{object},"))).unwrap();
+                row.split(',').nth(at).unwrap().to_owned()
+            };
+            for column in ["eint", "ereq", "dreq"] {
+                assert_eq!(count("FRONTEND", column) == "1", counted == column, "{rules} {verdict} {column}");
+            }
+            for column in ["eresp", "dresp"] {
+                assert_eq!(count("s1", column) == "1", counted == column, "{rules} {verdict} {column}");
+            }
+            if !object.is_empty() {
+                assert_eq!(count(object, counted), "1", "{rules} {verdict}");
+            }
+            assert_eq!(count("s1", "hrsp_2xx") == "1", rules.contains("response"), "{rules} {verdict}");
+            let answers = if status == "0" { "0" } else { "1" };
+            let all = ["hrsp_2xx", "hrsp_4xx", "hrsp_5xx", "hrsp_other"]
+                .map(|column| count("FRONTEND", column).parse::<u32>().unwrap());
+            assert_eq!(all.iter().sum::<u32>().to_string(), answers, "{rules} {verdict}");
         });
     }
 }

@@ -363,6 +363,10 @@ impl Exchange<'_> {
             state.status = state.server_status.map_or(state.status, i32::from);
         }
         let (outcome, status) = (ending.outcome, ending.status);
+        if ending.manner == Manner::Never && outcome.cause == Cause::Local {
+            // A script has ended it: it has no status, as in HAProxy.
+            self.state.borrow_mut().status = 0;
+        }
         // The log must not take the server's answer for the one that the client gets.
         let state = &mut *self.state.borrow_mut();
         state.response.clear();
