@@ -21,9 +21,10 @@ use wire::http::Framing;
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::actions;
+use crate::stream::answer::Ending;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
-use crate::stream::script::{self, Action, StreamAccess};
+use crate::stream::script::{self, Action, StreamAccess, Verdict};
 use crate::stream::sticking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -110,6 +111,20 @@ pub fn request<'a>(
     })
 }
 
+/// How a request of HTTP ends that rules on its bytes do not let pass.
+pub enum Stopped {
+    /// Its connection ends.
+    Cut(Outcome),
+    /// A script has ended it, with an answer or without.
+    Ended(Box<Ending<'static>>),
+}
+
+impl From<Outcome> for Stopped {
+    fn from(outcome: Outcome) -> Self {
+        Self::Cut(outcome)
+    }
+}
+
 /// The same on a request of HTTP, whose head is there.
 ///
 /// # Errors
@@ -120,7 +135,7 @@ pub async fn http_request(
     timer: &mut rt::Timer,
     state: &SharedStreamState,
     (rules, delay): OnBytes<'_>,
-) -> Result<(), Outcome> {
+) -> Result<(), Stopped> {
     let deadline = rt::now() + delay.unwrap_or_default();
     let mut inspection = Inspection::new(session, state, rules);
     let wait = Wait { deadline, most: None, ended: false };
@@ -139,11 +154,15 @@ pub async fn http_request(
     .await;
     // What would go over to HTTP is there already.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode(_))) {
+        if let Some(verdict) = inspection.said.take() {
+            let ending = script::end(EvalContext::request(session, &state.borrow()), verdict, ended);
+            return Err(Stopped::Ended(Box::new(ending)));
+        }
         match ended {
             Final::SilentDrop(hops) => client.forget(*hops),
             _ => client.end_connection(),
         }
-        return Err(outcome(state, ended, Phase::Request));
+        return Err(outcome(state, ended, Phase::Request).into());
     }
     // The head counts as received once the rules have let it pass.
     state.borrow_mut().timings.request = Some(rt::now());
@@ -160,6 +179,8 @@ struct Inspection<'s> {
     asked: Option<Asked<'s>>,
     /// The action of a script that runs.
     script: Option<Box<dyn Action>>,
+    /// What that of a script has ended the message with, where the script says how.
+    said: Option<Verdict>,
 }
 
 /// What rules make of what is there.
@@ -182,7 +203,7 @@ struct Asked<'s> {
 
 impl<'s> Inspection<'s> {
     fn new(session: &'s Session, state: &'s SharedStreamState, rules: &'s [Rule]) -> Self {
-        Self { session, state, rules, progress: Progress::default(), asked: None, script: None }
+        Self { session, state, rules, progress: Progress::default(), asked: None, script: None, said: None }
     }
 
     /// Goes on with what is there.
@@ -196,7 +217,10 @@ impl<'s> Inspection<'s> {
                 match script::judge(&verdict, Direction::Request) {
                     Ok(true) => {}
                     Ok(false) => return Decision::Made(None),
-                    Err(ended) => return Decision::Made(Some(ended)),
+                    Err(ended) => {
+                        self.said = Some(verdict).filter(Verdict::says_how);
+                        return Decision::Made(Some(ended));
+                    }
                 }
             }
             let known = self.state.borrow();

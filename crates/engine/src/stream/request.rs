@@ -8,9 +8,11 @@ use policy::program::{Global, Proxy};
 use policy::rule::Reply;
 
 use crate::session::Session;
+use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
+use crate::stream::rules::request::{self as rules, Over};
 use crate::stream::task::StreamTask;
 use crate::stream::{
     capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
@@ -73,10 +75,19 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 let Client { conn, timer, .. } = client;
                 let rules = proxy.rules.on_request_bytes();
                 let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await;
-                if let Err(outcome) = inspected {
-                    // There is no request yet.
-                    state.borrow_mut().forget_request();
-                    return dispatch::cut(session, state, outcome);
+                match inspected {
+                    Ok(()) => {}
+                    Err(Stopped::Cut(outcome)) => {
+                        // There is no request yet.
+                        state.borrow_mut().forget_request();
+                        return dispatch::cut(session, state, outcome);
+                    }
+                    Err(Stopped::Ended(ending)) => {
+                        state.borrow_mut().inspected = true;
+                        metrics::request(session);
+                        tracking::request(session, &mut state.borrow_mut());
+                        return rt::boxed(rules::end(session, client, state, Over::Ended(*ending), body)).await;
+                    }
                 }
             }
             state.borrow_mut().inspected = true;

@@ -7,11 +7,13 @@ use policy::program::{Backend, Proxy};
 
 use crate::orders::Orders;
 use crate::session::Session;
+use crate::stream::content::Stopped;
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{awaits_body, screen};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
+use crate::stream::rules::request::Over;
 use crate::stream::rules::{cost, request as request_rules};
 use crate::stream::{buffering, conclude, content, filter, instrumentation, metrics, password_check, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -69,11 +71,19 @@ pub async fn route<'s>(
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
         for rules in [(of_frontend, None), own.rules.on_request_bytes()] {
             let Client { conn, timer, .. } = &mut *client;
-            if !rules.0.is_empty()
-                && let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await
-            {
-                cut(session, state, outcome);
-                return None;
+            if rules.0.is_empty() {
+                continue;
+            }
+            match rt::boxed(content::http_request(session, conn, timer, &state, rules)).await {
+                Ok(()) => {}
+                Err(Stopped::Cut(outcome)) => {
+                    cut(session, state, outcome);
+                    return None;
+                }
+                Err(Stopped::Ended(ending)) => {
+                    request_rules::end(session, client, state, Over::Ended(*ending), body).await;
+                    return None;
+                }
             }
         }
         if let Some(events) = proxy.rules.spoe.as_ref().filter(|events| !events.backend_request.is_empty())

@@ -37,6 +37,13 @@ pub enum Verdict {
     Reply(u16, Vec<u8>),
 }
 
+impl Verdict {
+    /// Whether the script itself has ended the message, with an answer or without.
+    pub(crate) fn says_how(&self) -> bool {
+        matches!(self, Self::Abort | Self::Reply(..))
+    }
+}
+
 /// One run of an action. Dropping it ends it.
 pub trait Action {
     /// Goes on until the action has ended or has to wait. A call returns within milliseconds.

@@ -37,6 +37,13 @@ impl Exchange<'_> {
                 match script::judge(&verdict, Direction::Response) {
                     Ok(true) => {}
                     Ok(false) => break,
+                    Err(ended) if verdict.says_how() => {
+                        let ending = {
+                            let known = self.state.borrow();
+                            script::end(EvalContext::response(session, &known, &known.response), verdict, ended)
+                        };
+                        return Err(self.replace_answer(Box::new(ending)));
+                    }
                     Err(ending) => return self.refuse(ending),
                 }
             }
