@@ -165,6 +165,9 @@ fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
     if state.borrow().backend.is_none() {
         let backend = switch(session, client, state);
         state.borrow_mut().backend = backend;
+        if let Some(index) = backend {
+            metrics::backend(&session.worker, session.proxy_at(index));
+        }
     }
     persistence::note_cookie(session, client, state);
 }

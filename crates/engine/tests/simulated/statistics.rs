@@ -363,3 +363,22 @@ fn an_invalid_body_of_an_answer_is_an_error_of_its_server() {
         );
     }
 }
+
+/// The backend that such a request would have gone to has its answer, and so the request.
+#[test]
+fn a_request_that_its_client_leaves_unfinished_is_one_of_its_backend() {
+    let sections = format!(
+        "frontend l\n bind {WEIR}\n option http-buffer-request\n default_backend b\nbackend b\n server s1 10.0.1.1:80"
+    );
+    config(&sections).global(SOCKET).workers(&[1]).run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\r\nabc").await;
+        client.half_close();
+        client.receive_rest().await;
+        let line = world.lines(1).await.concat();
+        assert!(line.contains(" b/<NOSRV> ") && line.contains(" CR-- "), "{line}");
+        for (column, count) in [("stot", "1"), ("hrsp_4xx", "1"), ("req_tot", "1")] {
+            assert_eq!(value("b", "BACKEND", column).await, count, "{column}");
+        }
+    });
+}
