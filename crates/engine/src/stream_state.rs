@@ -65,6 +65,8 @@ pub enum Cause {
     Proxy,
     /// The proxy, because of the request: its body is invalid, and its server has had a part of it.
     Invalid,
+    /// The proxy, because a filter of its own does not let the answer pass: its server has no part in that.
+    Filter,
     Local,
     Resource,
     Internal,
@@ -84,7 +86,7 @@ impl Cause {
             Self::Normal => b'-',
             Self::Client => b'C',
             Self::Server => b'S',
-            Self::Proxy | Self::Invalid => b'P',
+            Self::Proxy | Self::Invalid | Self::Filter => b'P',
             Self::Local => b'L',
             Self::Resource => b'R',
             Self::Internal => b'I',

@@ -532,7 +532,8 @@ impl<'a> Exchange<'a> {
                 }
                 Ok(())
             }
-            Err(FlowError::Malformed(_) | FlowError::Refused) => {
+            Err(FlowError::Refused) => failed(Cause::Filter, Phase::Data, 0),
+            Err(FlowError::Malformed(_)) => {
                 let state = self.state;
                 self.note_link(&mut state.borrow_mut(), 1);
                 failed(Cause::Proxy, Phase::Data, 0)

@@ -542,7 +542,8 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
         (Cause::Client | Cause::ClientTimeout, _) => {
             parties.behind().for_each(|counters| counters.client_aborts.increment());
         }
-        (Cause::Server | Cause::ServerTimeout | Cause::Proxy, Phase::Headers) | (Cause::Proxy, Phase::Data) => {
+        (Cause::Server | Cause::ServerTimeout, Phase::Headers)
+        | (Cause::Proxy | Cause::Filter, Phase::Headers | Phase::Data) => {
             parties.behind().for_each(|counters| counters.response_errors.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {

@@ -20,13 +20,14 @@ pub(super) fn bad_answer(session: &Session, state: &StreamState) {
 /// A stream ended.
 #[inline]
 pub(super) fn end(session: &Session, state: &StreamState) {
-    if state.outcome.phase != Phase::Headers || state.denied || state.failed {
+    if state.denied || state.failed {
         return;
     }
-    let symptom = match state.outcome.cause {
-        Cause::Server => Symptom::Read,
-        Cause::ServerTimeout => Symptom::Timeout,
-        Cause::Proxy => Symptom::Head,
+    let symptom = match (state.outcome.cause, state.outcome.phase) {
+        (Cause::Server, Phase::Headers) => Symptom::Read,
+        (Cause::ServerTimeout, Phase::Headers) => Symptom::Timeout,
+        (Cause::Proxy, Phase::Headers) => Symptom::Head,
+        (Cause::Proxy, Phase::Data) => Symptom::Body,
         _ => return,
     };
     sign(session, state, Sign::Ill(symptom));

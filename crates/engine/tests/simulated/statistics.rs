@@ -338,29 +338,35 @@ fn an_invalid_body_of_a_request_is_no_failure_of_its_server() {
 #[test]
 fn an_invalid_body_of_an_answer_is_an_error_of_its_server() {
     for rest in ["zz\r\n", "3\r\nabcX", "0\r\nno trailer\r\n\r\n"] {
-        listen("option socket-stats\nserver s1 10.0.1.1:80").global(SOCKET).workers(&[1]).run(
-            move |world| async move {
-                let mut s1 = Service::at(S1);
-                let mut client = Peer::connect(WEIR).await;
-                client.send(GET).await;
-                let mut server = s1.accept().await;
-                server.expect(GET_AT_SERVER).await;
-                server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
-                client.receive_until("hello").await;
-                server.send(rest).await;
-                client.receive_rest().await;
-                let line = world.lines(1).await.concat();
-                assert!(line.contains(" 200 ") && line.contains(" PD-- "), "{line}");
-                expect(&[
-                    ("FRONTEND", "ereq", "0"),
-                    ("BACKEND", "eresp", "1"),
-                    ("s1", "eresp", "1"),
-                    ("s1", "srv_abrt", "0"),
-                    ("s1", "hrsp_2xx", "1"),
-                ])
-                .await;
-            },
-        );
+        let lines = "option socket-stats\nserver s1 10.0.1.1:80 check addr 10.0.1.9 inter 60s init-state fully-up \
+                     observe layer7 error-limit 1 on-error mark-down";
+        listen(lines).global(SOCKET).workers(&[1]).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
+            client.receive_until("hello").await;
+            server.send(rest).await;
+            client.receive_rest().await;
+            let mut told = Vec::new();
+            while !told.iter().any(|line: &String| line.contains("GET / HTTP/1.1")) {
+                told.extend(world.lines(1).await);
+            }
+            assert!(told.iter().any(|line| line.contains("last one was: Invalid http response\".")), "{told:?}");
+            let line = told.pop().unwrap();
+            assert!(line.contains(" 200 ") && line.contains(" PD-- "), "{line}");
+            expect(&[
+                ("FRONTEND", "ereq", "0"),
+                ("BACKEND", "eresp", "1"),
+                ("s1", "eresp", "1"),
+                ("s1", "srv_abrt", "0"),
+                ("s1", "hrsp_2xx", "1"),
+                ("s1", "status", "DOWN"),
+            ])
+            .await;
+        });
     }
 }
 

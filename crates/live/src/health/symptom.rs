@@ -9,6 +9,8 @@ pub enum Symptom {
     Status,
     /// Its answer is no HTTP.
     Head,
+    /// The body of its answer is none.
+    Body,
     /// Its answer did not come in time.
     Timeout,
     /// The connection broke before an answer.
@@ -22,6 +24,7 @@ impl Symptom {
             Self::Connection => "L4 unsuccessful connection",
             Self::Status => "Wrong http response",
             Self::Head => "Invalid http response (headers)",
+            Self::Body => "Invalid http response",
             Self::Timeout => "Read timeout (http)",
             Self::Read => "Read error (http)",
         }

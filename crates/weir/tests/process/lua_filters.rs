@@ -204,12 +204,14 @@ const NAMES: &[&str] = &[
     "raw",
 ];
 
+/// What a filter does to an answer is no sign of an ill server: it would be down from then on.
 fn begin(folder: &Folder) -> Running {
     let script = folder.write("s.lua", SCRIPT);
     let at = |name: &str| folder.path(name).display().to_string();
     let mut text = format!(
         "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n tune.lua.burst-timeout 1s\n \
-         log stdout format raw local0\n lua-load {script}\n{DEFAULTS}backend b\n server s unix@{server}\n\
+         log stdout format raw local0\n lua-load {script}\n{DEFAULTS}backend b\n server s unix@{server} \
+         check inter 1h observe layer7 error-limit 1 on-error mark-down\n\
          frontend server\n bind {server}\n http-request wait-for-body time 9s\n \
          http-request return status 200 content-type t/t lf-string \"%[method] %[url] %[req.hdr(x-line)] %[req.body]\" \
          hdr x-gone 1 if {{ path /new /head /echo }}\n http-request return status 200 content-type t/t string 0123456789abcdef\n\

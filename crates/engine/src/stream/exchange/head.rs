@@ -143,7 +143,7 @@ impl Exchange<'_> {
         match polled {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
-            Poll::Ready(Err(HeadRefused::Refused)) => failed(Cause::Proxy, Phase::Headers, 502),
+            Poll::Ready(Err(HeadRefused::Refused)) => failed(Cause::Filter, Phase::Headers, 502),
             Poll::Ready(Err(HeadRefused::Ended(None))) => failed(Cause::Local, Phase::Headers, 502),
             Poll::Ready(Err(HeadRefused::Ended(Some((status, text))))) => {
                 Err(self.replace_answer(Box::new(Ending::given(Phase::Headers, status, text))))
