@@ -90,19 +90,26 @@ fn change(context: &mut SectionContext<'_>, line: &Line, change: impl FnOnce(&mu
     }
 }
 
-/// A number that is written in digits alone.
+/// What HAProxy says as a warning, and refuses the configuration for.
+fn refuse(context: &mut SectionContext<'_>, line: &Line, message: String) {
+    context.report.tight(line.span(1), message);
+}
+
+/// A number that is written in digits alone; one that is too large is the largest.
 fn number(line: &Line) -> Option<u32> {
-    line.text(1).parse().ok()
+    let text = line.text(1);
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
 fn total_max_size(context: &mut SectionContext<'_>, line: &Line) {
     match number(line) {
         Some(megabytes) if megabytes > LARGEST => {
-            let message = format!("\"total-max-size\" ({megabytes}) must not be greater than {LARGEST}");
-            warn(context, line, message);
+            let message = format!("\"total-max-size\" ({}) must not be greater than {LARGEST}", line.text(1));
+            refuse(context, line, message);
         }
         Some(megabytes) => change(context, line, |section| section.megabytes = megabytes),
-        None => warn(context, line, format!("total-max-size wrong value '{}'", line.text(1))),
+        None => refuse(context, line, format!("total-max-size wrong value '{}'", line.text(1))),
     }
 }
 
@@ -120,21 +127,21 @@ fn max_age(context: &mut SectionContext<'_>, line: &Line) {
 
 fn max_object_size(context: &mut SectionContext<'_>, line: &Line) {
     if line.words.len() < 2 {
-        return warn(context, line, "'max-object-size' expects a maximum file size parameter in bytes.".to_owned());
+        return refuse(context, line, "'max-object-size' expects a maximum file size parameter in bytes.".to_owned());
     }
     match number(line) {
         Some(bytes) => change(context, line, |section| section.largest = bytes),
-        None => warn(context, line, format!("max-object-size wrong value '{}'", line.text(1))),
+        None => refuse(context, line, format!("max-object-size wrong value '{}'", line.text(1))),
     }
 }
 
 fn max_secondary_entries(context: &mut SectionContext<'_>, line: &Line) {
     if line.words.len() < 2 {
-        return warn(context, line, "'max-secondary-entries' expects a strictly positive number.".to_owned());
+        return refuse(context, line, "'max-secondary-entries' expects a strictly positive number.".to_owned());
     }
     match number(line).filter(|number| *number > 0) {
         Some(variants) => change(context, line, |section| section.variants = variants),
-        None => warn(context, line, format!("max-secondary-entries wrong value '{}'", line.text(1))),
+        None => refuse(context, line, format!("max-secondary-entries wrong value '{}'", line.text(1))),
     }
 }
 
