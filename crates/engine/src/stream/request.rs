@@ -75,19 +75,8 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 let Client { conn, timer, .. } = client;
                 let rules = proxy.rules.on_request_bytes();
                 let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await;
-                match inspected {
-                    Ok(()) => {}
-                    Err(Stopped::Cut(outcome)) => {
-                        // There is no request yet.
-                        state.borrow_mut().forget_request();
-                        return dispatch::cut(session, state, outcome);
-                    }
-                    Err(Stopped::Ended(ending)) => {
-                        state.borrow_mut().inspected = true;
-                        metrics::request(session);
-                        tracking::request(session, &mut state.borrow_mut());
-                        return rt::boxed(rules::end(session, client, state, Over::Ended(*ending), body)).await;
-                    }
+                if let Err(stopped) = inspected {
+                    return rt::boxed(stop(session, client, state, stopped, body)).await;
                 }
             }
             state.borrow_mut().inspected = true;
@@ -127,6 +116,23 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     }
     conclude::log_step(session, &state, Origin::Request);
     dispatch::dispatch(session, client, state, body).await;
+}
+
+/// Ends a request that rules on its bytes do not let pass.
+async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamState, stopped: Stopped, body: UnreadBody) {
+    match stopped {
+        Stopped::Cut(outcome) => {
+            // There is no request yet.
+            state.borrow_mut().forget_request();
+            dispatch::cut(session, state, outcome);
+        }
+        Stopped::Ended(ending) => {
+            state.borrow_mut().inspected = true;
+            metrics::request(session);
+            tracking::request(session, &mut state.borrow_mut());
+            rules::end(session, client, state, Over::Ended(*ending), body).await;
+        }
+    }
 }
 
 /// Reads and parses until the head is complete.
