@@ -521,8 +521,8 @@ impl<'a> Compiler<'a> {
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
         if !is_back {
-            // There is nothing to check, but what is written about it is judged.
-            let _ = self.check(spec, index, written);
+            // There is nothing to check and no application, but what is written about them is judged.
+            let _ = (self.check(spec, index, written), self.fcgi_app(spec, index, written));
         }
         Proxy {
             slow_userlists: Vec::new(),

@@ -20,6 +20,14 @@ const ROWS: &[(&str, i32, &[&str])] = &[
             "config : parsing [{}:7] : 'listen' or 'defaults' expected.",
         ],
     ),
+    (
+        "fcgi-app a\n docroot /x\nfrontend f\n bind 127.0.0.1:1\n filter fcgi-app a\nfrontend g\n bind 127.0.0.1:2\n filter fcgi-app b",
+        1,
+        &[
+            "proxy 'f': FCGI app configured but no FCGI server found.",
+            "proxy 'g' : fcgi-app 'b' not found.",
+        ],
+    ),
     ("backend a b\nbackend a", 0, &[]),
     (
         "log-profile p x",
