@@ -112,11 +112,13 @@ impl Exchange<'_> {
             return None;
         }
         let writes = self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink;
-        let reads = match self.answer {
-            Answer::Awaited => self.upload != Upload::Flowing && !self.down.is_queued(),
-            Answer::Flowing => self.down_step == FlowStep::AwaitsSource,
-            Answer::Done => false,
-        };
+        // As HAProxy: a server that has not got its whole request yet may wait for it, even in the middle of its answer.
+        let reads = self.upload != Upload::Flowing
+            && match self.answer {
+                Answer::Awaited => !self.down.is_queued(),
+                Answer::Flowing => self.down_step == FlowStep::AwaitsSource,
+                Answer::Done => false,
+            };
         (reads || writes).then(|| self.server_side.since(reads))
     }
 
