@@ -63,6 +63,18 @@ pub enum FlowError {
     Refused,
 }
 
+impl FlowError {
+    /// Whether the source has sent what is no body: chunks that are none, or what HTTP/2 does not allow on its stream
+    /// ([`io::ErrorKind::InvalidData`]).
+    pub fn is_malformed(&self) -> bool {
+        match self {
+            Self::Malformed(_) => true,
+            Self::Read(error) => error.kind() == io::ErrorKind::InvalidData,
+            Self::Truncated | Self::Write(_) | Self::Refused => false,
+        }
+    }
+}
+
 /// What a poll brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowStep {

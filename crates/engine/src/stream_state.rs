@@ -65,8 +65,8 @@ pub enum Cause {
     Proxy,
     /// The proxy, because of the request: its body is invalid, and its server has had a part of it.
     Invalid,
-    /// The proxy, because a filter of its own does not let the answer pass: its server has no part in that.
-    Filter,
+    /// The proxy: what stands in the way of an answer does not let it pass, or rules have made it too large.
+    Refused,
     Local,
     Resource,
     Internal,
@@ -86,7 +86,7 @@ impl Cause {
             Self::Normal => b'-',
             Self::Client => b'C',
             Self::Server => b'S',
-            Self::Proxy | Self::Invalid | Self::Filter => b'P',
+            Self::Proxy | Self::Invalid | Self::Refused => b'P',
             Self::Local => b'L',
             Self::Resource => b'R',
             Self::Internal => b'I',
@@ -534,6 +534,7 @@ mod tests {
             (Cause::ClientTimeout, Phase::Request, b"cR"),
             (Cause::Proxy, Phase::Data, b"PD"),
             (Cause::Invalid, Phase::Headers, b"PH"),
+            (Cause::Refused, Phase::Data, b"PD"),
             (Cause::Client, Phase::Connect, b"CC"),
             (Cause::Proxy, Phase::Tarpit, b"PT"),
             (Cause::Local, Phase::Last, b"LL"),

@@ -50,6 +50,8 @@ pub(super) struct Half {
     pub(super) ended: bool,
     /// The stream was reset, or the connection is gone.
     pub(super) failed: bool,
+    /// What the peer has sent on it is no message.
+    pub(super) malformed: bool,
     /// The peer has not begun with the request, so that it can be sent again (RFC 9113, section 8.7).
     pub(super) refused: bool,
     /// Our message has ended.
@@ -86,6 +88,7 @@ impl Half {
             trailers: None,
             ended: false,
             failed: false,
+            malformed: false,
             refused: false,
             complete: false,
             credit: 0,
@@ -113,6 +116,7 @@ impl Half {
             trailers,
             ended,
             failed,
+            malformed,
             refused,
             complete,
             credit: own_credit,
@@ -133,6 +137,7 @@ impl Half {
         incoming.clear();
         (*taken, *announced, *trailers) = (0, None, None);
         (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
+        *malformed = false;
         (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);
         (*draining, *task, *stalled, *priority) = (None, None, false, Priority::default());
     }

@@ -83,6 +83,7 @@ impl Handle {
         match (half.ended, half.failed) {
             // What came before a reset was passed on; a message that was cut off has no end.
             (true, _) => Poll::Ready(Ok(0)),
+            (false, true) if half.malformed => Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
             (false, true) => Poll::Ready(Err(gone())),
             (false, false) => {
                 half.wait(cx);

@@ -187,6 +187,9 @@ impl Mover {
                 state.counts.stream_errors += 1;
                 state.counts.resets_sent += 1;
                 state.reset(stream, code);
+                if let Some(half) = state.half(stream) {
+                    half.malformed |= code == ErrorCode::ProtocolError;
+                }
                 state.abort(stream, false);
                 Event::Progress
             }

@@ -222,19 +222,19 @@ impl Reader {
             self.frame = Some((frame, left));
             return Ok(Event::More);
         }
-        let mut fault = None;
+        let rest = left.saturating_sub(padding) as u64;
         if let Some(half) = state.half(frame.stream) {
+            // Of a frame that brings more than was announced nothing is taken: its message would seem to be whole.
+            if half.announced.is_some_and(|announced| rest > announced) {
+                self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, left));
+                return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
+            }
+            half.announced = half.announced.map(|announced| announced - payload as u64);
             let is_served = half.draining.is_none();
             if is_served {
                 half.incoming.extend_from_slice(&input.data()[..payload]);
             }
-            if let Some(announced) = &mut half.announced {
-                match announced.checked_sub(payload as u64) {
-                    Some(rest) => *announced = rest,
-                    None => fault = Some(Fault::Stream(frame.stream, ErrorCode::ProtocolError)),
-                }
-            }
-            if payload > 0 || fault.is_some() {
+            if payload > 0 {
                 half.wake();
             }
             if !is_served {
@@ -244,10 +244,10 @@ impl Reader {
         input.consume(count);
         left -= count;
         self.frame = (left > 0).then_some((frame, left));
-        if left == 0 && frame.has(flag::END_STREAM) && fault.is_none() {
+        if left == 0 && frame.has(flag::END_STREAM) {
             block::end_message(frame.stream, state)?;
         }
-        fault.map_or(Ok(Event::Progress), Err)
+        Ok(Event::Progress)
     }
 
     /// Whether the stream may get that payload, by its state and its windows.

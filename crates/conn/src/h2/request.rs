@@ -151,7 +151,8 @@ impl Request {
             _ if is_empty => head.framing = Framing::None,
             // What is missing never comes.
             Framing::Length(1..) if alone => return Found::Invalid(None),
-            Framing::Length(length) => self.left.set(Some(length)),
+            Framing::Length(length) if self.announce(length) => self.left.set(Some(length)),
+            Framing::Length(_) => return Found::Invalid(None),
             _ => {}
         }
         if alone || is_empty {
@@ -160,6 +161,16 @@ impl Request {
             self.note_payload(0);
         }
         Found::Final
+    }
+
+    /// The answer's payload is to have that length. False: what has come of it shows that it has not.
+    fn announce(&self, length: u64) -> bool {
+        let fits = self.handle.with(|half| {
+            let missing = length.checked_sub(half.payload().len() as u64);
+            half.announced = missing.filter(|_| !half.ended);
+            missing.is_some_and(|missing| missing == 0 || !half.ended)
+        });
+        fits.unwrap_or(true)
     }
 
     /// Whether nothing more comes of the answer, and nothing of it is here that was not taken.

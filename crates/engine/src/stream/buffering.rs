@@ -11,6 +11,7 @@ use wire::http::{Framing, Version};
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
+use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -64,6 +65,9 @@ pub async fn wait_until(
     }
     client.timer.arm(deadline);
     let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &mut large)).await;
+    if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {
+        tracking::wrong_body(session, &client.conn, state);
+    }
     let mut state = state.borrow_mut();
     match result {
         Ok(()) | Err(Failure { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
@@ -93,7 +97,7 @@ fn poll(
                 state.bytes.bytes_in += read as u64;
                 state.early_body += read as u64;
                 if coming.take(&client.conn.received()[before..]).is_err() {
-                    return missing(Cause::Proxy, 400, false);
+                    return missing(Cause::Invalid, 400, false);
                 }
                 if coming.is_over() {
                     return Poll::Ready(Ok(()));

@@ -481,10 +481,10 @@ impl<'a> Exchange<'a> {
     }
 
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {
-        let malformed = matches!(error, FlowError::Malformed(_) | FlowError::Refused);
-        if malformed && self.client.conn.is_connection() {
-            tracking::glitches(self.session, 1);
+        if error.is_malformed() {
+            tracking::wrong_body(self.session, &self.client.conn, self.state);
         }
+        let malformed = error.is_malformed() || matches!(error, FlowError::Refused);
         match self.answer {
             // HAProxy waits for the end of such a line until the client is late, and answers then.
             Answer::Awaited if is_endless(error) || matches!(error, FlowError::Refused) => {
@@ -532,14 +532,16 @@ impl<'a> Exchange<'a> {
                 }
                 Ok(())
             }
-            Err(FlowError::Refused) => failed(Cause::Filter, Phase::Data, 0),
-            Err(FlowError::Malformed(_)) => {
+            Err(FlowError::Refused) => failed(Cause::Refused, Phase::Data, 0),
+            Err(error) if error.is_malformed() => {
                 let state = self.state;
                 self.note_link(&mut state.borrow_mut(), 1);
                 failed(Cause::Proxy, Phase::Data, 0)
             }
             Err(FlowError::Write(_)) => failed(Cause::Client, Phase::Data, 0),
-            Err(FlowError::Read(_) | FlowError::Truncated) => failed(Cause::Server, Phase::Data, 0),
+            Err(FlowError::Read(_) | FlowError::Truncated | FlowError::Malformed(_)) => {
+                failed(Cause::Server, Phase::Data, 0)
+            }
         }
     }
 }

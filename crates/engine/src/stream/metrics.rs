@@ -543,7 +543,7 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
             parties.behind().for_each(|counters| counters.client_aborts.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Headers)
-        | (Cause::Proxy | Cause::Filter, Phase::Headers | Phase::Data) => {
+        | (Cause::Proxy | Cause::Refused, Phase::Headers | Phase::Data) => {
             parties.behind().for_each(|counters| counters.response_errors.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {

@@ -25,8 +25,10 @@ pub(super) fn end(session: &Session, state: &StreamState) {
     }
     let symptom = match (state.outcome.cause, state.outcome.phase) {
         (Cause::Server, Phase::Headers) => Symptom::Read,
-        (Cause::ServerTimeout, Phase::Headers) => Symptom::Timeout,
+        // Once its head is here, who has no patience is a rule (`wait-for-body`).
+        (Cause::ServerTimeout, Phase::Headers) if state.timings.response.is_none() => Symptom::Timeout,
         (Cause::Proxy, Phase::Headers) => Symptom::Head,
+        // What is no body shows as much as what is no head; one that is cut off may be due to the network.
         (Cause::Proxy, Phase::Data) => Symptom::Body,
         _ => return,
     };

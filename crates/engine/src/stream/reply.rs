@@ -202,7 +202,8 @@ pub async fn reply_unread(
 /// Ends a request whose body breaks the chunked coding in what came with its head: it never was one.
 pub async fn reply_broken(session: &Session, client: &mut Client, state: SharedStreamState) {
     state.borrow_mut().forget_request();
-    finish(&state, Outcome::new(Cause::Proxy, Phase::Request), 400);
+    tracking::wrong_body(session, &client.conn, &state);
+    finish(&state, Outcome::new(Cause::Invalid, Phase::Request), 400);
     reply_malformed(session, client, state, 400).await
 }
 

@@ -98,7 +98,10 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             } else {
                 metrics::request(session);
                 tracking::request(session, &mut state.borrow_mut());
-                tracking::wrong_request(session, &state.borrow());
+                // As HAProxy: who is late has made no error.
+                if outcome.cause != Cause::ClientTimeout {
+                    tracking::wrong_request(session, &state.borrow());
+                }
                 finish(&state, outcome, i32::from(status));
             }
             return rt::boxed(reply_malformed(session, client, state, status)).await;
@@ -271,8 +274,8 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
             state.timings.start = client.since;
             state.start_date = client.since_date;
         }
+        metrics::request(session);
         tracking::request(session, &mut state.borrow_mut());
-        tracking::wrong_request(session, &state.borrow());
         finish(&state, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
     reply_malformed(session, client, state, 408).await;

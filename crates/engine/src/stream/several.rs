@@ -189,6 +189,9 @@ fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection
     if counts.glitches > 0 {
         tracking::glitches(session, counts.glitches);
     }
+    if counts.malformed + counts.fatal > 0 {
+        tracking::wrong_heads(session, counts.malformed, counts.malformed + counts.fatal);
+    }
     let lines = match session.generation().program.global.streams.logged_errors {
         Http2ErrorsSpec::None => 0,
         Http2ErrorsSpec::Connection => counts.fatal,

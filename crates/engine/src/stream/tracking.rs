@@ -5,11 +5,13 @@ use std::cell::{Ref, RefCell};
 use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
+use conn::downstream::Downstream;
 use conn::glitches::GlitchLimits;
 use expression::sample::{Context, Direction, ProtocolFacts};
 use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
+use wire::http::Method;
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
@@ -63,7 +65,7 @@ fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'
             count_request(entry);
         }
         if let Some(status) = state.server_status.filter(|_| view.direction == Direction::Response) {
-            count_status(entry, status);
+            count_status(session, entry, status);
         }
     });
     if let Some(tracked) = tracked {
@@ -139,10 +141,33 @@ pub fn wrong_request(session: &Session, state: &StreamState) {
     }
 }
 
+/// Heads of a client with several streams that became no stream: `errors` of them, of which `requests` are counted as such.
+#[cold]
+pub fn wrong_heads(session: &Session, requests: u32, errors: u32) {
+    if let Some(tracking) = session.known_tracking() {
+        tracking.borrow().each(rt::now(), |entry, _| {
+            entry.add(DataKind::HttpReqCnt, 0, requests.into());
+            entry.add(DataKind::HttpReqRate, 0, requests.into());
+            entry.add(DataKind::HttpErrCnt, 0, errors.into());
+            entry.add(DataKind::HttpErrRate, 0, errors.into());
+        });
+    }
+}
+
+/// What a client sends as the body of its request is none: an error, which is counted when the stream ends. A connection with several
+/// streams counts glitches itself.
+#[cold]
+pub fn wrong_body(session: &Session, client: &Downstream, state: &RefCell<StreamState>) {
+    state.borrow_mut().tracked.blamed = true;
+    if client.is_connection() {
+        glitches(session, 1);
+    }
+}
+
 /// A server has answered with that status.
 pub fn answer(session: &Session, state: &StreamState, status: u16) {
-    if status >= 400 && !is_idle(session, state) {
-        each(session, state, |entry| count_status(entry, status));
+    if !is_idle(session, state) {
+        each(session, state, |entry| count_status(session, entry, status));
     }
 }
 
@@ -210,12 +235,14 @@ fn count_failure(entry: &mut EntryMut<'_>) {
     entry.add(DataKind::HttpFailRate, 0, 1);
 }
 
-fn count_status(entry: &mut EntryMut<'_>, status: u16) {
-    match status {
-        400..500 => count_error(entry),
-        501 | 505 => {}
-        500..600 => count_failure(entry),
-        _ => {}
+/// What a server's status is, by `http-err-codes` and `http-fail-codes`: it may be both.
+fn count_status(session: &Session, entry: &mut EntryMut<'_>, status: u16) {
+    let http = &session.generation().program.global.http;
+    if http.err_codes.contains(status) {
+        count_error(entry);
+    }
+    if http.fail_codes.contains(status) {
+        count_failure(entry);
     }
 }
 
@@ -274,7 +301,7 @@ pub fn settle(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    let rest = rest(state);
+    let rest = rest(session, state);
     settle_all(&state.tracking.borrow(), rest);
     settle_session(session, rest);
 }
@@ -284,7 +311,7 @@ pub fn conclude(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    let rest = rest(state);
+    let rest = rest(session, state);
     state.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
     settle_session(session, rest);
 }
@@ -300,20 +327,27 @@ fn settle_all(tracking: &Tracking, rest: Rest) {
     tracking.each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
 }
 
-fn rest(state: &mut StreamState) -> Rest {
-    let failure = has_failed(state);
+fn rest(session: &Session, state: &mut StreamState) -> Rest {
+    let failure = has_failed(session, state);
     Rest { error: state.tracked.blamed, failure, ..Rest::bytes(state) }
 }
 
-/// Whether its server failed and entries have not counted that yet. An answer that came has been counted.
-fn has_failed(state: &StreamState) -> bool {
+/// Whether its server failed and entries have not counted that yet: there was no answer, or it was invalid or cut off. One failure
+/// is counted of an answer, whatever its status.
+fn has_failed(session: &Session, state: &StreamState) -> bool {
     let outcome = state.outcome;
     let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
-    of_server
-        && outcome.phase == Phase::Headers
-        && !state.denied
-        && !state.tracked.failure_counted
-        && state.timings.response.is_none()
+    let counted = |status| session.generation().program.global.http.fail_codes.contains(status);
+    let is_new = match (outcome.phase, state.server_status) {
+        (Phase::Headers, Some(status)) if outcome.cause == Cause::ServerTimeout => !counted(status),
+        (Phase::Headers, _) => state.timings.response.is_none(),
+        (Phase::Data, Some(status)) => {
+            let tunnel = status == 101 || state.request.known_method() == Method::Connect;
+            state.server.is_some() && !tunnel && !counted(status)
+        }
+        _ => false,
+    };
+    of_server && is_new && !state.denied && !state.tracked.failure_counted
 }
 
 /// An answer takes a server's place: what it says is counted before the rules on it read the entries. That a client was
@@ -325,7 +359,7 @@ pub fn own_answer(session: &Session, state: &mut StreamState) {
     if state.denied && std::mem::take(&mut state.tracked.blamed) {
         each(session, state, count_error);
     }
-    if has_failed(state) {
+    if has_failed(session, state) {
         state.tracked.failure_counted = true;
         each(session, state, count_failure);
     }

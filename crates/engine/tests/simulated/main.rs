@@ -17,6 +17,7 @@ mod acme;
 mod arrivals;
 mod attached;
 mod attaching;
+mod blame;
 mod bodies;
 mod bodyless;
 mod budgets;

@@ -143,7 +143,7 @@ impl Exchange<'_> {
         match polled {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
-            Poll::Ready(Err(HeadRefused::Refused)) => failed(Cause::Filter, Phase::Headers, 502),
+            Poll::Ready(Err(HeadRefused::Refused)) => failed(Cause::Refused, Phase::Headers, 502),
             Poll::Ready(Err(HeadRefused::Ended(None))) => failed(Cause::Local, Phase::Headers, 502),
             Poll::Ready(Err(HeadRefused::Ended(Some((status, text))))) => {
                 Err(self.replace_answer(Box::new(Ending::given(Phase::Headers, status, text))))
@@ -419,7 +419,7 @@ impl Exchange<'_> {
         self.reusable = plan.keep_server && !self.terms.close_server;
         let interim = self.down.queued();
         if self.down.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
-            return failed(Cause::Proxy, Phase::Headers, 502);
+            return failed(Cause::Refused, Phase::Headers, 502);
         }
         if served_here {
             // No head came over a wire: what the client is sent is what its service has said.
