@@ -6,6 +6,7 @@ mod buffers;
 mod bulk;
 mod chunks;
 mod ends;
+mod error;
 mod lend;
 mod recode;
 mod splice;
@@ -15,7 +16,6 @@ use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use wire::h1;
 use wire::http::{Fields, Framing};
 
 pub use body_filter::{BodyFilter, Discard, Filtered, Passed, forward, make_output};
@@ -25,6 +25,7 @@ pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
+pub use error::FlowError;
 use splice::Splicing;
 pub(crate) use whole::Untouched;
 
@@ -46,33 +47,6 @@ enum Source {
     UntilClose,
     /// It has ended.
     Ended,
-}
-
-/// What went wrong on the way.
-#[derive(Debug)]
-pub enum FlowError {
-    /// The source failed.
-    Read(io::Error),
-    /// The source ended before the body did.
-    Truncated,
-    /// The sink failed.
-    Write(io::Error),
-    /// The source's chunks are not chunks.
-    Malformed(h1::ChunkError),
-    /// What stands in the way of the body refuses it ([`Passed::Refused`]).
-    Refused,
-}
-
-impl FlowError {
-    /// Whether the source has sent what is no body: chunks that are none, or what HTTP/2 does not allow on its stream
-    /// ([`io::ErrorKind::InvalidData`]).
-    pub fn is_malformed(&self) -> bool {
-        match self {
-            Self::Malformed(_) => true,
-            Self::Read(error) => error.kind() == io::ErrorKind::InvalidData,
-            Self::Truncated | Self::Write(_) | Self::Refused => false,
-        }
-    }
 }
 
 /// What a poll brought about.
