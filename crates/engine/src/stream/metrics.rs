@@ -442,17 +442,19 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
         100..600 => status as usize / 100,
         _ => 0,
     };
-    let class = class_of(state.status);
-    // The client got none where the status is 0.
-    for counters in [Some(parties.front), parties.back].into_iter().flatten().filter(|_| state.status != 0) {
-        counters.answers[class].increment();
+    // The client got no answer where the status is 0.
+    if state.status != 0 {
+        let class = class_of(state.status);
+        parties.front.answers[class].increment();
+        if let Some(back) = parties.back {
+            back.answers[class].increment();
+        }
     }
-    if state.status == 0 && state.server_status.is_none() {
-        return;
-    }
-    if let (Some(server), Some(_)) = (parties.server, state.timings.response) {
-        let class = state.server_status.map_or(class, |status| class_of(i32::from(status)));
-        server.answers[class].increment();
+    let of_server = state.server_status.map_or(state.status, i32::from);
+    if let (Some(server), Some(_)) = (parties.server, state.timings.response)
+        && of_server != 0
+    {
+        server.answers[class_of(of_server)].increment();
     }
 }
 
