@@ -63,7 +63,7 @@ pub enum Cause {
     Client,
     Server,
     Proxy,
-    /// The proxy, because of the request: its body is invalid, and its server has had a part of it.
+    /// The proxy, because of the request: its body is invalid.
     Invalid,
     /// The proxy: what stands in the way of an answer does not let it pass, or rules have made it too large.
     Refused,

@@ -142,35 +142,24 @@ fn an_answer_of_http_2_that_is_too_long_or_short_at_once_is_none() {
     }
 }
 
-/// A client that sends half of its request and waits for what its server sends half of, waits for itself.
+/// A client that sends half of its request and waits for what its server sends half of, waits for itself. Once the server has all of
+/// the request, it is its turn.
 #[test]
 fn a_client_that_keeps_its_server_waiting_is_late_itself() {
-    let lines = "timeout client 300ms\n timeout server 100ms";
-    watched(lines, "").seeds(0..4).run(|world| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
-        let mut server = s1.accept().await;
-        server.receive_until("half").await;
-        server.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
-        client.receive_rest().await;
-        logged(&world, "200", "cD--").await;
-        blames("1 0 0", true, "late").await;
-        world.forget_log();
-    });
-    // Once it has all of the request, it is the server's turn.
-    watched(lines, "").seeds(0..4).run(|world| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhalf").await;
-        let mut server = s1.accept().await;
-        server.receive_until("half").await;
-        server.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
-        client.receive_rest().await;
-        logged(&world, "200", "sD--").await;
-        blames("1 0 1", true, "late").await;
-        world.forget_log();
-    });
+    for (length, state, counts) in [(9, "cD--", "1 0 0"), (4, "sD--", "1 0 1")] {
+        watched("timeout client 300ms\n timeout server 100ms", "").seeds(0..4).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\nhalf")).await;
+            let mut server = s1.accept().await;
+            server.receive_until("half").await;
+            server.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
+            client.receive_rest().await;
+            logged(&world, "200", state).await;
+            blames(counts, true, state).await;
+            world.forget_log();
+        });
+    }
 }
 
 /// A rule has less patience than the server is to have.
