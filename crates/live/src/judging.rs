@@ -6,7 +6,7 @@ use super::servers::Servers;
 use super::{Admin, Inherited, Standing, Transition};
 use crate::health::{Health, Operation, Pace, Report};
 use base::moment::Moment;
-use config::spec::OnError;
+use config::spec::{InitialState, OnError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -84,7 +84,10 @@ impl Servers {
             Checker::Health => health.end(report),
             Checker::Agent => health.end_of_agent(report),
         };
-        let Some(wanted) = wanted else { return (told, None, Vec::new()) };
+        // An agent does not end the stopping state, which is the checks' or an administrator's.
+        let stops = self.servers.get(server).is_some_and(|state| state.operation == Operation::Stopping);
+        let held = checker == Checker::Agent && stops && wanted == Some(Operation::Up);
+        let Some(wanted) = wanted.filter(|_| !held) else { return (told, None, Vec::new()) };
         let (change, wakers) = self.turn_if(server, now, wanted);
         (told, change, wakers)
     }
@@ -138,23 +141,32 @@ impl Servers {
         if let Some(health) = checked(state, checker) {
             health.force(operation);
         }
-        let outcome = self.turn(server, now, |state| match checker {
-            Checker::Health => state.operation = operation,
-            Checker::Agent => state.operate(operation),
+        let outcome = self.turn(server, now, |state| {
+            state.operation = operation;
+            if checker == Checker::Agent {
+                state.trust(operation == Operation::Up);
+            }
         });
         // What nothing checks tells the level that an order would have brought its checks to.
         const UNCHECKED: u32 = 4;
-        if let Some(state) = self.servers.get_mut(server).filter(|state| state.health.is_none()) {
-            let told = checker == Checker::Health && operation != Operation::Down;
-            state.former_level = if told { UNCHECKED } else { 0 };
+        if let Some(state) = self.servers.get_mut(server).filter(|state| state.health.is_none())
+            && checker == Checker::Health
+        {
+            state.former_level = if operation == Operation::Down { 0 } else { UNCHECKED };
         }
         outcome
     }
 
     /// Pauses or resumes one of a server's checks. False: it has none of the kind.
     pub(super) fn enable(&mut self, server: usize, checker: Checker, enabled: bool) -> bool {
-        let health = self.servers.get_mut(server).and_then(|state| checked(state, checker));
-        health.map(|health| health.enable(enabled)).is_some()
+        let Some(state) = self.servers.get_mut(server) else { return false };
+        let initial = state.initial;
+        let Some(health) = checked(state, checker) else { return false };
+        health.enable(enabled);
+        if enabled && checker == Checker::Health && initial != InitialState::None {
+            health.set_level(Health::new(health.thresholds().0, health.thresholds().1, initial).level());
+        }
+        true
     }
 
     /// What one of a server's checks says.

@@ -82,6 +82,9 @@ impl ServerState {
         if let (Some(agent), Some(enabled)) = (&mut self.agent, saved.asked) {
             agent.enable(enabled);
         }
+        if self.admin() == Admin::Maintenance {
+            self.pause();
+        }
         self.former_level = if self.admin() == Admin::Maintenance { 0 } else { level };
         let slow = written.slowstart.is_some_and(|slowstart| saved.since < slowstart);
         if saved.operation == FormerOperation::Starting && slow {

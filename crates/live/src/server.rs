@@ -70,7 +70,7 @@ impl ServerState {
         let check = server.check.as_ref();
         let health = check.map(|check| Box::new(Health::new(check.rise, check.fall, check.initial)));
         let up = health.as_ref().is_none_or(|health| health.is_up());
-        Self {
+        let mut state = Self {
             queue: Queue::EMPTY,
             initial_weight: server.weight,
             weight: server.weight,
@@ -97,7 +97,11 @@ impl ServerState {
             occupant: 0,
             ejected: false,
             former_level: 0,
+        };
+        if state.admin() == Admin::Maintenance {
+            state.pause();
         }
+        state
     }
 
     /// What is wanted of it, by whomever; without an address it is in maintenance.
@@ -125,24 +129,50 @@ impl ServerState {
         self.removed.is_some() || self.ejected
     }
 
-    /// Does what checks, agents or orders want, unless another one of them objects.
+    /// Applies the result of a check or of an agent. Good news of one does not override what the other one says: a server
+    /// is up only if neither has it down, and it stays stopping while its checks pass conditionally.
     pub(super) fn operate(&mut self, wanted: Operation) {
         let objects = |health: &Option<Box<Health>>| health.as_ref().is_some_and(|health| health.objects());
-        if wanted == Operation::Down || !(objects(&self.health) || objects(&self.agent)) {
-            self.operation = wanted;
+        if wanted == Operation::Down {
+            self.operation = Operation::Down;
+            self.trust(false);
+        } else if !(objects(&self.health) || objects(&self.agent)) {
+            let stops = self.health.as_ref().is_some_and(|health| health.is_conditional());
+            self.operation = if stops { Operation::Stopping } else { wanted };
+            self.trust(true);
         }
     }
 
-    /// It left maintenance: it is as at the start.
+    /// Sets whether the server counts as up before its checks have passed.
+    pub(super) fn trust(&mut self, trusted: bool) {
+        if let Some(health) = &mut self.health {
+            health.trust(trusted);
+        }
+    }
+
+    /// Begins a maintenance.
+    pub(super) fn pause(&mut self) {
+        let served = self.operation != Operation::Down;
+        if served {
+            self.former_level = 0;
+        }
+        if let Some(health) = &mut self.health {
+            health.pause(served);
+        }
+    }
+
+    /// Ends a maintenance: the server is as at the start, and down while its agent says so.
     pub(super) fn restart(&mut self) {
         if self.follows {
             return;
         }
-        if let Some(health) = &mut self.health {
+        let mut down = false;
+        if let Some(health) = self.health.as_mut().filter(|health| health.is_enabled()) {
             health.restart(self.initial);
-            self.operation = if health.is_up() { Operation::Up } else { Operation::Down };
-        } else {
-            self.operation = Operation::Up;
+            down = !health.is_up();
         }
+        let objects = self.agent.as_ref().is_some_and(|agent| agent.objects());
+        self.operation = if down || objects { Operation::Down } else { Operation::Up };
+        self.trust(self.operation == Operation::Up);
     }
 }

@@ -419,9 +419,12 @@ impl Servers {
         if let Some(state) = self.servers.get_mut(server) {
             let was_usable = state.is_usable();
             let was_out = state.admin() == Admin::Maintenance;
+            let was_stopping = state.operation == Operation::Stopping;
             change(state);
-            if was_out && state.admin() != Admin::Maintenance {
-                state.restart();
+            match (was_out, state.admin() == Admin::Maintenance) {
+                (true, false) => state.restart(),
+                (false, true) => state.pause(),
+                _ => {}
             }
             state.downs += u64::from(was_usable && !state.is_usable());
             if was_usable != state.is_usable() {
@@ -434,9 +437,9 @@ impl Servers {
             match (was_usable, state.is_usable()) {
                 (false, true) => state.warming.start(now),
                 (true, false) => state.warming.end(),
+                (true, true) if was_stopping && state.operation == Operation::Up => state.warming.start(now),
                 _ => {}
             }
-            state.former_level = 0;
             self.settle(server, now);
         }
         self.fill_free_slots()

@@ -484,11 +484,20 @@ impl<'a> Object<'a> {
             Operation::Up if health.is_none() => return "no check".to_owned(),
             Operation::Up => "UP",
             Operation::Stopping => "NOLB",
-            Operation::Down if agent.is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
+            Operation::Down if agent.as_ref().is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
+            Operation::Down if health.is_none() && agent.is_some() => {
+                let checks = self.checks_of(checked, Checker::Health);
+                // Defaults of `rise` and of its count for a server without checks.
+                let (level, rise) = checks.map_or((0, 2), |checks| (checks.level(), checks.thresholds().0));
+                return format!("DOWN {level}/{rise}");
+            }
             Operation::Down => "DOWN",
         };
         let serves = status.operation() != Operation::Down;
-        health.map_or_else(|| word.to_owned(), |health| health.standing(word, serves))
+        // A server that tracks another one shows how far that one's checks are, disabled or not.
+        let shown =
+            (checked.serial != server.serial && status.stopping).then(|| self.checks_of(checked, Checker::Health));
+        shown.flatten().or(health).map_or_else(|| word.to_owned(), |health| health.standing(word, serves))
     }
 
     fn opening(&self) -> &'static str {

@@ -78,26 +78,45 @@ async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) 
             return None;
         }
         let took = rt::now().saturating_since(begun);
-        let report = match answer {
-            Ok(line) => obey(worker, proxy, server, &line, took),
-            Err((status, info)) => Report { status, code: None, took, info },
-        };
-        super::conclude(worker, proxy, server, Checker::Agent, report);
+        match answer {
+            Ok(line) => apply(worker, proxy, server, &line, took),
+            Err((status, info)) => {
+                let report = Report { status, code: None, took, info };
+                super::conclude(worker, proxy, server, Checker::Agent, report);
+            }
+        }
     }
     Some(super::next_after(worker, begun, agent.interval))
 }
 
-/// Does what an answer says, except for what it says of the server's health: that is in the report.
-fn obey(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Duration) -> Report {
+/// Applies an answer. The end of a maintenance comes last: a server that the same answer has down never serves.
+fn apply(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Duration) {
     let answer = AgentAnswer::parse(line);
     let state = &worker.process.live.proxies[proxy.index];
     let enabled = state.health(server.index, Checker::Agent).is_some_and(|agent| agent.is_enabled());
-    if let Some(admin) = answer.admin.filter(|admin| enabled || *admin == Admin::Ready) {
+    let change = answer.admin.filter(|admin| enabled || *admin == Admin::Ready);
+    let set_admin = |admin| {
         let now = state.status(server.index).map(|status| status.forced);
         if now != Some(admin) {
             transitions::set_admin(worker, proxy, server, admin);
         }
-    }
+    };
+    change.filter(|admin| *admin != Admin::Ready).into_iter().for_each(set_admin);
+    let report = report(worker, proxy, server, answer, enabled, took);
+    super::conclude(worker, proxy, server, Checker::Agent, report);
+    change.filter(|admin| *admin == Admin::Ready).into_iter().for_each(set_admin);
+}
+
+/// Sets the weight and `maxconn` of an answer. Returns what it reports of the server's health.
+fn report(
+    worker: &Worker,
+    proxy: &Proxy,
+    server: &Server,
+    answer: AgentAnswer,
+    enabled: bool,
+    took: Duration,
+) -> Report {
+    let state = &worker.process.live.proxies[proxy.index];
     let mut warning = None;
     if let Some(written) = answer.weight.as_deref().filter(|_| enabled) {
         match weight::parse(written, server.weight) {

@@ -55,14 +55,18 @@ pub struct Health {
     level: u32,
     /// Counts as up although its checks have not said so yet (`init-state none`): until one fails, or `rise` have passed.
     trusted: bool,
-    /// It is not paused (`disable health`, `disable agent`).
+    /// Cleared by `disable health` and `disable agent`.
     enabled: bool,
+    /// Set from the begin of a maintenance to its end if checks were enabled then.
+    paused: bool,
+    /// The last check that counted passed conditionally (`http-check disable-on-404`).
+    conditional: bool,
     /// A check is under way.
     running: bool,
     /// The next check comes at the fast pace whatever the level is.
     hurried: bool,
     last: Report,
-    /// Checks that failed while the server was up, or on its way there.
+    /// Checks that failed while `level` was above 0.
     failed: u64,
     /// How often traffic has shown too many errors.
     analyzed: u64,
@@ -80,9 +84,22 @@ impl Health {
             InitialState::FullyDown => 0,
         };
         let last = Report { status: CheckStatus::Initializing, ..Report::default() };
-        let (enabled, running, hurried) = (true, false, false);
+        let (enabled, running, hurried, paused, conditional) = (true, false, false, false, false);
         let trusted = initial == InitialState::None;
-        Self { rise, fall, level, trusted, enabled, running, hurried, last, failed: 0, analyzed: 0 }
+        Self {
+            rise,
+            fall,
+            level,
+            trusted,
+            enabled,
+            paused,
+            conditional,
+            running,
+            hurried,
+            last,
+            failed: 0,
+            analyzed: 0,
+        }
     }
 
     /// Of a server whose agent was not asked yet: one answer changes it.
@@ -110,6 +127,30 @@ impl Health {
         self.enabled && !self.is_up()
     }
 
+    /// Whether a maintenance paused the checks.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether the last check that counted wants no new clients for the server.
+    pub fn is_conditional(&self) -> bool {
+        self.conditional && self.enabled
+    }
+
+    /// Sets whether the server counts as up although its checks have not passed: after an order, until a check fails.
+    pub(crate) fn trust(&mut self, trusted: bool) {
+        self.trusted = trusted && self.level < self.rise;
+    }
+
+    /// Begins a maintenance of a server: checks that are enabled pause, and results so far no longer count, unless
+    /// checks are disabled and the server did not serve.
+    pub(crate) fn pause(&mut self, served: bool) {
+        self.paused = self.enabled;
+        if served || self.enabled {
+            self.set_level(0);
+        }
+    }
+
     /// A check begins.
     pub fn begin(&mut self) {
         self.running = true;
@@ -122,6 +163,9 @@ impl Health {
         self.running = false;
         let before = (self.last.status, self.level);
         let verdict = report.status.verdict().filter(|_| self.enabled);
+        if let Some(verdict) = verdict {
+            self.conditional = verdict == Verdict::Conditional;
+        }
         let wanted = match verdict {
             None => None,
             Some(Verdict::Failed) => self.fail(),
@@ -148,7 +192,7 @@ impl Health {
     }
 
     fn fail(&mut self) -> Option<Operation> {
-        self.failed += u64::from(self.is_up() || self.level > 0);
+        self.failed += u64::from(self.level > 0);
         self.trusted = false;
         if self.level > self.rise {
             self.level -= 1;
@@ -216,7 +260,7 @@ impl Health {
     pub fn restart(&mut self, initial: InitialState) {
         let initial = if initial == InitialState::None { InitialState::Up } else { initial };
         self.set_level(Self::new(self.rise, self.fall, initial).level);
-        self.hurried = false;
+        (self.hurried, self.paused, self.conditional) = (false, false, false);
     }
 
     /// The time to the next check.
@@ -244,7 +288,7 @@ impl Health {
             true => (i64::from(self.level) - i64::from(self.rise) + 1, self.fall),
             false => (i64::from(self.level), self.rise),
         };
-        let lasts = now >= i64::from(of) || (!serves && now == 0);
+        let lasts = if serves { now >= i64::from(of) } else { now == 0 };
         if lasts { word.to_owned() } else { format!("{word} {now}/{of}") }
     }
 
@@ -366,7 +410,7 @@ mod tests {
     #[test]
     fn the_first_check_counts_where_the_server_was_up_until_then() {
         let rows =
-            [(InitialState::None, 1), (InitialState::Up, 1), (InitialState::Down, 0), (InitialState::FullyDown, 0)];
+            [(InitialState::None, 0), (InitialState::Up, 1), (InitialState::Down, 0), (InitialState::FullyDown, 0)];
         for (initial, failed) in rows {
             let mut health = Health::new(1, 3, initial);
             health.end(report(CheckStatus::L4Connection));

@@ -61,6 +61,7 @@ mod restart;
 mod rights;
 mod saved_state;
 mod serve;
+mod server_states;
 mod services;
 mod shared_counts;
 mod sockpair;

@@ -58,21 +58,21 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
-    let untouched = status.changed.at.is_none() && !server.disabled && status.admin != Admin::Maintenance;
+    let untouched = status.former_level == 0
+        && status.changed.at.is_none()
+        && !server.disabled
+        && status.admin != Admin::Maintenance;
     let unchecked = if untouched { server.unchecked_level } else { status.former_level };
-    // Maintenance lets go of it.
-    let counted = health.as_ref().map_or(unchecked, Health::level);
-    let level = if status.admin == Admin::Maintenance { 0 } else { counted };
+    let level = health.as_ref().map_or(unchecked, Health::level);
     let result = match last.verdict() {
         None => UNKNOWN,
         Some(Verdict::Failed) => FAILED,
         Some(Verdict::Passed) => PASSED,
         Some(Verdict::Conditional) => CONDITIONAL,
     };
-    let paused = u32::from(status.admin == Admin::Maintenance) * CHECKS_PAUSED;
     let checks = match &health {
         None => checks,
-        Some(health) => check_state(health) | paused,
+        Some(health) => check_state(health) | (u32::from(health.is_paused()) * CHECKS_PAUSED),
     };
     let agent = live(worker, proxy).health(server.index, Checker::Agent);
     let agent = agent.map_or(0, |agent| CHECKS_AGENT | check_state(&agent));

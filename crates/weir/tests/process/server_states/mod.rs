@@ -1,0 +1,117 @@
+//! States of a server after sequences of check results, agent answers, runtime commands and requests, and of a server that
+//! tracks it. The table holds what HAProxy 3.5 showed for each sequence; `bench/server_states` records it.
+//! Must never wait for a check by time: each check and each agent connection is held open until the sequence answers it.
+
+mod driver;
+mod events;
+
+use crate::support::WEIR;
+use driver::{Sequence, run};
+use std::fmt::Write as _;
+
+const TABLE: &str = include_str!("haproxy-3.5.tsv");
+
+/// Variants whose servers are down at the start.
+const INITIALLY_DOWN: [usize; 2] = [5, 6];
+
+/// The first field of the server that tracks the other one.
+const FOLLOWER: usize = 11;
+
+/// Backends of one process; each serves one sequence.
+const BATCH: usize = 100;
+
+/// Sequences of the recorded table.
+const RECORDED: u64 = 800;
+
+/// Fields of a state, separated by `|`: the answer to a request, `status` of the server, its operational and administrative
+/// state, weight, health and flags of its check, flags and status of its agent, failed checks, transitions to DOWN;
+/// status and both states of the server that tracks it. A field of the table that is equal to the one before is left empty.
+fn parse(line: &str) -> Sequence {
+    let mut fields = line.split('\t');
+    let variant = fields.next().and_then(|number| number.parse().ok()).expect("a variant");
+    let (mut events, mut states) = (Vec::new(), Vec::<String>::new());
+    for (event, state) in fields.map(|field| field.split_once('=').expect("event=state")) {
+        events.push(event.to_owned());
+        let known = states.last().map_or("", String::as_str).split('|').chain(std::iter::repeat(""));
+        let whole = state.split('|').zip(known).enumerate();
+        let whole = whole.map(|(place, (new, old))| if new.is_empty() && place > 0 { old } else { new.trim_end() });
+        states.push(whole.collect::<Vec<_>>().join("|"));
+    }
+    Sequence { variant, events, states, seed: 0 }
+}
+
+/// The row of the table, which [`parse`] reads. An empty field that follows another one is a blank.
+fn row(sequence: &Sequence) -> String {
+    let mut text = sequence.variant.to_string();
+    let mut before = "";
+    for (event, state) in sequence.events.iter().zip(&sequence.states) {
+        let known = before.split('|').chain(std::iter::repeat(""));
+        let changed = state.split('|').zip(known).enumerate().map(|(place, (new, old))| match new {
+            _ if place > 0 && new == old => "",
+            "" if place > 0 => " ",
+            _ => new,
+        });
+        let _ = write!(text, "\t{event}={}", changed.collect::<Vec<_>>().join("|"));
+        before = state;
+    }
+    text
+}
+
+/// Returns the first step at which a state differs, except where Weir differs from HAProxy on purpose.
+fn first_difference(row: &Sequence, shown: &Sequence) -> Option<usize> {
+    // With `init-state down` HAProxy has a server that tracks another one up until that one changes.
+    let fields = if INITIALLY_DOWN.contains(&row.variant) { FOLLOWER } else { usize::MAX };
+    let differs = |wanted: &str, found: &str| !wanted.split('|').take(fields).eq(found.split('|').take(fields));
+    let step = row.states.iter().zip(&shown.states).position(|(wanted, found)| differs(wanted, found))?;
+    // `enable health` with an `init-state` has the checks begin anew; HAProxy leaves the state of the server behind.
+    if INITIALLY_DOWN.contains(&row.variant) && row.events[..=step].iter().any(|event| event == "eh") {
+        return None;
+    }
+    // The return of an agent ends the stopping state in HAProxy until the next check. In Weir the last check counts.
+    let operation = |states: &[String]| states[step].split('|').nth(2).map(str::to_owned);
+    let agent = row.events[step].starts_with("a:") || row.events[step] == "g:up";
+    let stays = operation(&row.states).as_deref() == Some("2") && operation(&shown.states).as_deref() == Some("3");
+    let last_check = row.events[..step].iter().rev().find(|event| event.starts_with('c'));
+    (!(agent && stays && last_check.is_some_and(|event| event == "c404"))).then_some(step)
+}
+
+#[test]
+fn a_server_is_in_the_state_that_haproxy_shows() {
+    if let Ok(program) = std::env::var("WEIR_RECORD_SERVER_STATES") {
+        return record(&program);
+    }
+    let expected: Vec<Sequence> = TABLE.lines().map(parse).collect();
+    assert!(expected.len() >= 500);
+    let mut different = String::new();
+    let mut count = 0;
+    for batch in expected.chunks(BATCH) {
+        let given = batch.iter().map(|row| Sequence { states: Vec::new(), ..row.clone() }).collect();
+        for (row, shown) in batch.iter().zip(run(WEIR, given)) {
+            let Some(step) = first_difference(row, &shown) else { continue };
+            count += 1;
+            let events = row.events[..=step].join(" ");
+            let (wanted, found) = (&row.states[step], &shown.states[step]);
+            let before = if step > 0 { &row.states[step - 1] } else { "" };
+            let _ = writeln!(
+                different,
+                "{}: {events}\n  before {before}\n  wanted {wanted}\n  found  {found}",
+                row.variant
+            );
+        }
+    }
+    assert!(count == 0, "{count} of {} sequences differ:\n{different}", expected.len());
+}
+
+/// Writes the table: random sequences, with the states that a program shows.
+fn record(program: &str) {
+    let mut text = String::new();
+    let seeds: Vec<u64> = (1..=RECORDED).collect();
+    for batch in seeds.chunks(BATCH) {
+        let sequences = batch.iter().map(|&seed| Sequence::random(seed)).collect();
+        for sequence in run(program, sequences) {
+            let _ = writeln!(text, "{}", row(&sequence));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/process/server_states/haproxy-3.5.tsv");
+    std::fs::write(path, text).expect("the table is written");
+}
