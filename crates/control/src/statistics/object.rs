@@ -6,12 +6,11 @@ use std::{borrow::Cow, time::Duration};
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
 use live::counters::{ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
-use live::health::{Health, Operation};
+use live::health::Health;
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
 
 use crate::field::Value;
-use engine::frontends::Opening;
 use engine::worker::Worker;
 
 /// Frontends, in a set of kinds.
@@ -229,7 +228,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn state(&self) -> &'a live::ProxyState {
+    pub(super) fn state(&self) -> &'a live::ProxyState {
         &self.worker.process.live.proxies[self.proxy.index]
     }
 
@@ -293,11 +292,11 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
+    pub(super) fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
         self.checks_of(server, checker).filter(|health| health.is_enabled())
     }
 
-    fn checks_of(&self, server: &Server, checker: Checker) -> Option<Health> {
+    pub(super) fn checks_of(&self, server: &Server, checker: Checker) -> Option<Health> {
         self.worker.process.live.proxies[server.tracking.proxy].health(server.index, checker)
     }
 
@@ -343,7 +342,7 @@ impl<'a> Object<'a> {
     }
 
     /// The server whose checks tell the state of a server: the one at the end of what it tracks, or itself.
-    fn checked(&self, server: &'a Server) -> &'a Server {
+    pub(super) fn checked(&self, server: &'a Server) -> &'a Server {
         let mut checked = server;
         while let Some(leader) = checked.tracking.leader.and_then(|at| self.program.server_at(at)) {
             checked = leader;
@@ -356,7 +355,7 @@ impl<'a> Object<'a> {
         self.of_server(|server| self.leader(server).map_or(Value::None, Value::Text))
     }
 
-    fn leader(&self, server: &Server) -> Option<String> {
+    pub(super) fn leader(&self, server: &Server) -> Option<String> {
         let (program, leader) = (self.program, server.tracking.leader?);
         Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
     }
@@ -389,7 +388,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn servers(&self) -> impl Iterator<Item = &'a Server> + use<'a> {
+    pub(super) fn servers(&self) -> impl Iterator<Item = &'a Server> + use<'a> {
         self.proxy.servers()
     }
 
@@ -438,80 +437,6 @@ impl<'a> Object<'a> {
         };
         let elapsed = changed.unwrap_or_default().elapsed(self.worker.process.host.started().0, self.now);
         u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
-    }
-
-    pub(crate) fn status(&self) -> String {
-        match self.kind {
-            Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
-            Kind::Server(server) => self.server_status(server),
-            Kind::Backend => {
-                let up = self.servers().next().is_none() || self.weight(|one| one.weight) > 0;
-                let word = if up { "UP" } else { "DOWN" };
-                let word = match self.state().is_published() {
-                    true => word.to_owned(),
-                    false => format!("{word} (UNPUB)"),
-                };
-                if !self.counts_servers {
-                    return word;
-                }
-                let statuses = self.servers().filter_map(|server| self.state().status(server.index));
-                let running = statuses.filter(|one| one.admin != Admin::Maintenance && one.up && one.resolved).count();
-                format!("{word} ({running}/{})", self.servers().count())
-            }
-        }
-    }
-
-    /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
-    fn server_status(&self, server: &'a Server) -> String {
-        let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
-        if !status.resolved {
-            return "MAINT (resolution)".to_owned();
-        }
-        if status.admin == Admin::Maintenance {
-            let leader = self.leader(server).filter(|_| status.inherited.maintenance);
-            return leader.map_or_else(|| "MAINT".to_owned(), |leader| format!("MAINT (via {leader})"));
-        }
-        if status.ejected {
-            return "EJECTED".to_owned();
-        }
-        let checked = self.checked(server);
-        let (health, agent) = (self.enabled(checked, Checker::Health), self.enabled(checked, Checker::Agent));
-        let word = match status.operation() {
-            Operation::Up if status.admin == Admin::Drain => match agent {
-                Some(_) => return "DRAIN (agent)".to_owned(),
-                None => "DRAIN",
-            },
-            Operation::Up if health.is_none() => return "no check".to_owned(),
-            Operation::Up => "UP",
-            Operation::Stopping => "NOLB",
-            Operation::Down if agent.as_ref().is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
-            Operation::Down if health.is_none() && agent.is_some() => {
-                let checks = self.checks_of(checked, Checker::Health);
-                // Defaults of `rise` and of its count for a server without checks.
-                let (level, rise) = checks.map_or((0, 2), |checks| (checks.level(), checks.thresholds().0));
-                return format!("DOWN {level}/{rise}");
-            }
-            Operation::Down => "DOWN",
-        };
-        let serves = status.operation() != Operation::Down;
-        // A server that tracks another one shows how far that one's checks are, disabled or not.
-        let shown =
-            (checked.serial != server.serial && status.stopping).then(|| self.checks_of(checked, Checker::Health));
-        shown.flatten().or(health).map_or_else(|| word.to_owned(), |health| health.standing(word, serves))
-    }
-
-    fn opening(&self) -> &'static str {
-        match self.worker.process.opening(self.proxy.index) {
-            _ if self.proxy.disabled => return "STOP",
-            Opening::Shut => return "STOP",
-            Opening::Paused => return "PAUSED",
-            Opening::Open => {}
-        }
-        match self.kind {
-            Kind::Listener(bind) if bind.maxconn.is_some_and(|most| self.current() >= most) => "FULL",
-            Kind::Listener(_) if self.state().feconn() >= self.state().frontend_gate().bound() => "WAITING",
-            _ => "OPEN",
-        }
     }
 
     /// Whether a server is in maintenance.
