@@ -30,7 +30,9 @@ pub struct Settings {
     pub alpn: Vec<Vec<u8>>,
     /// Who is believed; `None`: everybody (`verify none`).
     pub authorities: Option<Arc<Authorities>>,
-    /// `verifyhost`.
+    /// The files that the line names where it verifies nothing: they are kept in memory.
+    pub unused: Option<Arc<Authorities>>,
+    /// `verifyhost`: the name of the certificate where a connection asks for none.
     pub host: Option<String>,
     /// `crt`: what is shown to a server that asks.
     pub certificate: Option<Arc<Certificate>>,
@@ -153,9 +155,11 @@ impl Client {
         self.ready().settings.alpn.iter().any(|name| name == protocol)
     }
 
-    /// The files that servers are verified by, with their content.
+    /// The files that servers are verified by, or that the line names without verifying them, with their content.
     pub fn trust_files(&self) -> Vec<TrustFile> {
-        self.ready().settings.authorities.iter().flat_map(|authorities| authorities.files()).collect()
+        let ready = self.ready();
+        let all = ready.settings.authorities.iter().chain(&ready.settings.unused);
+        all.flat_map(|authorities| authorities.files()).collect()
     }
 
     fn exchange(&self, settings: Settings) -> Result<bool, String> {
@@ -184,12 +188,14 @@ impl Client {
     /// As for [`Self::replace`].
     pub fn replace_trust(&self, file: &TrustFile) -> Result<bool, String> {
         let before = self.ready();
-        match before.settings.authorities.as_ref().and_then(|authorities| authorities.with(file)) {
-            None => Ok(false),
-            Some(authorities) => {
-                self.exchange(Settings { authorities: Some(Arc::new(authorities)), ..before.settings.clone() })
-            }
+        let with = |authorities: &Option<Arc<Authorities>>| authorities.as_ref()?.with(file).map(Arc::new);
+        let (authorities, unused) = (with(&before.settings.authorities), with(&before.settings.unused));
+        if authorities.is_none() && unused.is_none() {
+            return Ok(false);
         }
+        let settings = before.settings.clone();
+        let authorities = authorities.or(settings.authorities);
+        self.exchange(Settings { authorities, unused: unused.or(settings.unused), ..before.settings.clone() })
     }
 
     pub(crate) fn limits(&self) -> RecordLimits {
@@ -204,7 +210,7 @@ impl Client {
         };
         match (&asked.name, &asked.wanted) {
             (ServerName::DnsName(_), _) => Arc::clone(named),
-            (_, Some(wanted)) if ready.settings.host.is_none() => ready.wanting(wanted),
+            (_, Some(wanted)) => ready.wanting(wanted),
             _ => Arc::clone(nameless),
         }
     }
@@ -264,7 +270,7 @@ impl Ready {
             return Arc::clone(&self.nameless);
         }
         let mut config = ClientConfig::clone(&self.nameless);
-        config.dangerous().set_certificate_verifier(Arc::new(self.verifier.with_host(wanted)));
+        config.dangerous().set_certificate_verifier(Arc::new(self.verifier.asking(wanted)));
         config.resumption = Resumption::disabled();
         Arc::new(config)
     }

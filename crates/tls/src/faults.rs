@@ -1,9 +1,9 @@
 //! What is wrong with a client's certificate, by OpenSSL's numbers and names, and what of it is ignored (`crt-ignore-err`,
 //! `ca-ignore-err`). Must never find a fault itself.
 
-use rustls::pki_types::CertificateDer;
-use rustls::{CertificateError, Error};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use std::sync::Arc;
+
+use rustls::{CertificateError, Error, OtherError};
 
 /// Numbers of faults and their names (`X509_STORE_CTX_get_error(3)`), by number.
 #[rustfmt::skip]
@@ -67,51 +67,32 @@ pub fn name(code: u8) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
-/// The number of what rustls says against a chain, with the depth that it concerns as far as that is known.
-pub(crate) fn code(error: &Error) -> u8 {
-    const UNSPECIFIED: u8 = 1;
-    let Error::InvalidCertificate(error) = error else { return UNSPECIFIED };
-    match error {
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => 9,
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => 10,
-        CertificateError::Revoked => 23,
-        CertificateError::UnhandledCriticalExtension => 34,
-        CertificateError::UnknownIssuer => 20,
-        CertificateError::UnknownRevocationStatus => 3,
-        CertificateError::ExpiredRevocationList | CertificateError::ExpiredRevocationListContext { .. } => 12,
-        CertificateError::BadSignature => 7,
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => 26,
-        _ => UNSPECIFIED,
+/// The error of rustls for a fault: the one whose alert OpenSSL sends for that number.
+pub(crate) fn error_of(fault: Fault) -> Error {
+    Error::InvalidCertificate(match fault.code {
+        3 => CertificateError::UnknownRevocationStatus,
+        2 | 18..=22 | 25 | 79 => CertificateError::UnknownIssuer,
+        7 | 8 => CertificateError::BadSignature,
+        10 | 12 => CertificateError::Expired,
+        // Not yet valid, or too weak: bad_certificate.
+        9 | 11 | 66..=68 | 94 => CertificateError::BadEncoding,
+        23 => CertificateError::Revoked,
+        26 => CertificateError::InvalidPurpose,
+        _ => CertificateError::Other(OtherError(Arc::new(Refused(fault)))),
+    })
+}
+
+/// A certificate that is refused for a reason that has no variant in rustls.
+#[derive(Debug)]
+struct Refused(Fault);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at depth {}", name(self.0.code).unwrap_or("unknown error"), self.0.depth)
     }
 }
 
-/// OpenSSL's number of a chain that does not end at who is believed.
-pub(crate) const NO_ISSUER: u8 = 20;
-
-/// What OpenSSL says of a chain that does not end at who is believed.
-pub(crate) fn no_issuer(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Vec<Fault> {
-    const OWN_SIGNATURE: u8 = 18;
-    const OWN_SIGNATURE_BEHIND: u8 = 19;
-    const NO_SIGNATURE: u8 = 21;
-    let last = u8::try_from(intermediates.len()).unwrap_or(u8::MAX);
-    let fault = |code, depth| Fault { code, depth };
-    let names = |certificate: &CertificateDer<'_>| {
-        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-        Some((parsed.subject().as_raw().to_vec(), parsed.issuer().as_raw().to_vec()))
-    };
-    let is_own = |names: Option<(Vec<u8>, Vec<u8>)>| names.is_some_and(|(subject, issuer)| subject == issuer);
-    let issuer = names(end_entity).map(|(_, issuer)| issuer);
-    let has_issuer = intermediates.iter().any(|one| names(one).map(|(subject, _)| subject) == issuer);
-    if is_own(names(end_entity)) {
-        vec![fault(OWN_SIGNATURE, 0)]
-    } else if !has_issuer {
-        vec![fault(NO_ISSUER, 0), fault(NO_SIGNATURE, 0)]
-    } else if intermediates.iter().any(|one| is_own(names(one))) {
-        vec![fault(OWN_SIGNATURE_BEHIND, last)]
-    } else {
-        vec![fault(NO_ISSUER, last)]
-    }
-}
+impl std::error::Error for Refused {}
 
 /// Faults that are ignored, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -152,9 +133,10 @@ impl Ignored {
         self.0 == 0
     }
 
-    /// Whether that number is ignored.
+    /// Whether that number is ignored. Those between 32 and 63 are not, as in HAProxy: critical extensions that are not understood,
+    /// name constraints, and what a key may not sign.
     pub fn has(self, code: u8) -> bool {
-        code < 128 && self.0 & (1 << code) != 0
+        code < 128 && !(32..64).contains(&code) && self.0 & (1 << code) != 0
     }
 }
 
@@ -186,7 +168,8 @@ mod tests {
             assert_eq!(found.map_err(String::as_str), expected, "{list}");
         }
         let all = Ignored::parse("all").unwrap();
-        assert!((0..=127).all(|code| all.has(code)) && !all.is_empty());
+        assert!((0..=127).all(|code| all.has(code) != (32..64).contains(&code)) && !all.is_empty());
+        assert!(!Ignored::parse("34").unwrap().has(34));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::SignatureScheme;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
@@ -26,6 +27,9 @@ const ALGORITHMS: [(SignatureScheme, &[u8]); 5] = [
 
 /// basicConstraints without a word: it signs no others.
 const NO_AUTHORITY: &[u8] = &[0x30, 9, 6, 3, 0x55, 0x1d, 0x13, 4, 2, 0x30, 0];
+
+/// keyUsage: digitalSignature, nonRepudiation, keyEncipherment.
+const KEY_USAGE: &[u8] = &[0x30, 11, 6, 3, 0x55, 0x1d, 0x0f, 4, 4, 3, 2, 5, 0xe0];
 
 /// A value behind its tag and its length.
 fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -80,10 +84,15 @@ pub(crate) fn certificate(authority: &Certificate, like: &Certificate, name: &st
         ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
         _ => None,
     });
-    if let Some(key) = key {
-        let identifier = tagged(0x30, &[&tagged(0x80, &[key])]);
-        extensions.extend_from_slice(&tagged(0x30, &[&[6, 3, 0x55, 0x1d, 0x23], &tagged(4, &[&identifier])]));
-    }
+    let key = key.map(|key| tagged(0x80, &[key])).unwrap_or_default();
+    // With the issuer's name and number, a certificate with the same name as its issuer is not self-signed.
+    let above = tagged(0xa1, &[&tagged(0xa4, &[issuer.issuer().as_raw()])]);
+    let identifier = tagged(0x30, &[&key, &above, &tagged(0x82, &[issuer.raw_serial()])]);
+    extensions.extend_from_slice(&tagged(0x30, &[&[6, 3, 0x55, 0x1d, 0x23], &tagged(4, &[&identifier])]));
+    let own_key = digest(&SHA1_FOR_LEGACY_USE_ONLY, &own.public_key().subject_public_key.data);
+    let own_key = tagged(4, &[&tagged(4, &[own_key.as_ref()])]);
+    extensions.extend_from_slice(&tagged(0x30, &[&[6, 3, 0x55, 0x1d, 0x0e], &own_key]));
+    extensions.extend_from_slice(KEY_USAGE);
     let body = tagged(
         0x30,
         &[

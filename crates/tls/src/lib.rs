@@ -5,11 +5,12 @@
 pub mod account;
 pub mod capture;
 pub mod certificate;
+mod chain;
 pub mod client;
 pub mod connection;
 pub mod details;
+mod distinguished_name;
 pub mod early;
-mod elder;
 mod events;
 pub mod failure;
 pub mod faults;

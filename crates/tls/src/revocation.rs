@@ -4,7 +4,8 @@
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-use crate::x509::{long_moment, name};
+use crate::distinguished_name::hexadecimal;
+use crate::x509::{long_moment, name, serial};
 
 /// What is told of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,6 @@ fn signature_algorithm(number: String) -> String {
 /// What is told of a list in DER. `None`: it cannot be read.
 pub fn details(der: &[u8]) -> Option<Details> {
     let (_, list) = CertificateRevocationList::from_der(der).ok()?;
-    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
     Some(Details {
         version: list.version().map_or(1, |version| version.0 + 1),
         algorithm: signature_algorithm(list.signature_algorithm.algorithm.to_id_string()),
@@ -52,7 +52,7 @@ pub fn details(der: &[u8]) -> Option<Details> {
         next_update: list.next_update().map(|time| long_moment(time.timestamp())),
         revoked: list
             .iter_revoked_certificates()
-            .map(|one| (hexadecimal(one.raw_serial()), long_moment(one.revocation_date.timestamp())))
+            .map(|one| (hexadecimal(&serial(one.raw_serial())), long_moment(one.revocation_date.timestamp())))
             .collect(),
     })
 }

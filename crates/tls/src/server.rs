@@ -43,13 +43,34 @@ pub struct Settings {
 }
 
 /// `verify` of clients.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Verify {
-    /// They are not asked for a certificate.
-    #[default]
-    None,
+    /// They are not asked for a certificate. The files of the terms are kept in memory.
+    None(ClientTerms),
     /// They are asked.
     Asked(ClientTerms),
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self::None(ClientTerms::default())
+    }
+}
+
+impl Verify {
+    fn terms(&self) -> &ClientTerms {
+        match self {
+            Self::None(terms) | Self::Asked(terms) => terms,
+        }
+    }
+
+    /// The same with another content of a file. `None`: nothing here is from that file.
+    fn with(&self, file: &TrustFile) -> Option<Self> {
+        match self {
+            Self::None(terms) => terms.with(file).map(Self::None),
+            Self::Asked(terms) => terms.with(file).map(Self::Asked),
+        }
+    }
 }
 
 /// A certificate of a list, and what is special about it.
@@ -230,7 +251,7 @@ impl Server {
         self.offered().entries.iter().map(|(entry, _)| entry.row.clone()).collect()
     }
 
-    /// The files that clients are verified by, with their content.
+    /// The files that clients are verified by, or that lines name without verifying them, with their content.
     pub fn trust_files(&self) -> Vec<TrustFile> {
         let offered = self.offered();
         // Mostly all entries have the same.
@@ -238,11 +259,9 @@ impl Server {
         let mut files = Vec::new();
         for (entry, _) in &offered.entries {
             let settings = Arc::as_ptr(&entry.settings);
-            if let Verify::Asked(terms) = &entry.settings.verify
-                && !seen.contains(&settings)
-            {
+            if !seen.contains(&settings) {
                 seen.push(settings);
-                files.extend(terms.files());
+                files.extend(entry.settings.verify.terms().files());
             }
         }
         files
@@ -296,11 +315,9 @@ impl Server {
         // What was shared stays so.
         let mut made: HashMap<*const Settings, Option<Arc<Settings>>> = HashMap::new();
         self.rebuild(|entry| {
-            let settings = made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| match &entry.settings.verify {
-                Verify::None => None,
-                Verify::Asked(terms) => terms
-                    .with(file)
-                    .map(|terms| Arc::new(Settings { verify: Verify::Asked(terms), ..(*entry.settings).clone() })),
+            let settings = made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| {
+                let verify = entry.settings.verify.with(file)?;
+                Some(Arc::new(Settings { verify, ..(*entry.settings).clone() }))
             });
             let settings = settings.as_ref()?;
             Some(Entry { settings: Arc::clone(settings), ..entry.clone() })
@@ -405,7 +422,7 @@ impl Server {
             config: config_for(&ready.config, hello),
             judge: ready.judge.clone(),
             authorities: match &entry.settings.verify {
-                Verify::None => None,
+                Verify::None(_) => None,
                 Verify::Asked(terms) => Some(Arc::clone(&terms.authorities)),
             },
             certificate: Arc::clone(certificate),
@@ -525,7 +542,7 @@ impl Maker<'_> {
         }
         let provider = settings.algorithms.provider();
         let (judge, context) = match &settings.verify {
-            Verify::None => (None, session_context(&[])),
+            Verify::None(_) => (None, session_context(&[])),
             Verify::Asked(terms) => {
                 let of_peer = settings.algorithms.signatures.of_peer.clone();
                 (Some(Arc::new(OfClients::new(terms, &provider, of_peer)?)), terms.session_context())

@@ -1,12 +1,7 @@
-//! Whom chains are judged by: certificates that are believed, lists of those that are revoked, and the files that both are
-//! from. Must never read a file.
-
-use std::sync::Arc;
+//! The authorities that chains are judged by: certificates, lists of revoked ones, and the files that both are from. Must never read a file.
 
 use aws_lc_rs::digest::{Context, SHA256};
-use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 
 use crate::pem::{self, Wrong};
 
@@ -59,7 +54,7 @@ impl Trusted {
 /// Certificates and lists that chains are judged by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authorities {
-    /// Those that are believed (`ca-file`).
+    /// Those that chains are built with (`ca-file`): a chain ends at a self-signed one.
     pub roots: Vec<CertificateDer<'static>>,
     /// What they have revoked (`crl-file`).
     pub revoked: Vec<CertificateRevocationListDer<'static>>,
@@ -89,23 +84,6 @@ impl Authorities {
             }
             _ => None,
         }
-    }
-
-    pub(crate) fn store(&self) -> Arc<RootCertStore> {
-        let mut store = RootCertStore::empty();
-        // One that cannot be a root is left out, as OpenSSL does where it never meets it.
-        store.add_parsable_certificates(self.roots.iter().cloned());
-        Arc::new(store)
-    }
-
-    /// Whether a certificate is itself among those that are believed, and its time has come and not passed.
-    pub(crate) fn has(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        self.roots.iter().any(|root| root == certificate)
-            && X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| {
-                let validity = parsed.validity();
-                (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now)
-            })
     }
 
     /// Adds what is believed to a digest that tells terms apart.

@@ -5,10 +5,13 @@ use x509_parser::certificate::X509Certificate;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::pki_types::CertificateDer;
+use x509_parser::asn1_rs::Any;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::X509Name;
+
+use crate::distinguished_name::{self, dotted, hexadecimal, one_line};
 
 /// A part of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +36,11 @@ pub enum Part {
 pub fn part(der: &[u8], part: Part) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(match part {
-        Part::Subject => name(certificate.subject()).into_bytes(),
-        Part::Issuer => name(certificate.issuer()).into_bytes(),
-        Part::NotBefore => moment(certificate.validity().not_before.timestamp()).into_bytes(),
-        Part::NotAfter => moment(certificate.validity().not_after.timestamp()).into_bytes(),
-        Part::Serial => certificate.raw_serial().to_vec(),
+        Part::Subject => one_line(certificate.subject()),
+        Part::Issuer => one_line(certificate.issuer()),
+        Part::NotBefore => short_moment(certificate.validity().not_before.timestamp())?,
+        Part::NotAfter => short_moment(certificate.validity().not_after.timestamp())?,
+        Part::Serial => serial(certificate.raw_serial()),
         Part::KeyAlgorithm => algorithm(&certificate.public_key().algorithm.algorithm.to_id_string()),
         Part::SignatureAlgorithm => algorithm(&certificate.signature_algorithm.algorithm.to_id_string()),
     })
@@ -49,15 +52,11 @@ pub fn version(der: &[u8]) -> Option<u32> {
     Some(certificate.version().0 + 1)
 }
 
-/// The values of one kind in a name, in their order: `CN`, `OU` or the dotted number of a kind.
+/// The values of one kind in a name, in their order: `CN`, `ou` or the dotted number of a kind.
 pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
-    let attributes = name.iter_attributes().filter(|attribute| {
-        let number = attribute.attr_type().to_id_string();
-        number == kind || short_name(&number).is_some_and(|short| short == kind)
-    });
-    Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
+    Some(distinguished_name::entries(name, kind))
 }
 
 /// Whether a certificate is for an address, as one of the other names of its subject (RFC 5280, section 4.2.1.6).
@@ -136,7 +135,7 @@ pub fn details(der: &[u8]) -> Option<Details> {
         None => String::from_utf8(part(der, Part::KeyAlgorithm)?).ok()?,
     };
     Some(Details {
-        serial: certificate.raw_serial().iter().map(|byte| format!("{byte:02X}")).collect(),
+        serial: hexadecimal(&serial(certificate.raw_serial())),
         not_before: long_moment(certificate.validity().not_before.timestamp()),
         not_after: long_moment(certificate.validity().not_after.timestamp()),
         alternative_names: alternative_names(der),
@@ -160,7 +159,7 @@ pub fn policies(der: &[u8]) -> Option<Vec<String>> {
         ParsedExtension::CertificatePolicies(policies) => Some(policies),
         _ => None,
     })?;
-    Some(found.iter().map(|policy| policy.policy_id.to_id_string()).collect())
+    Some(found.iter().map(|policy| dotted(&policy.policy_id)).collect())
 }
 
 /// The other names of a certificate's subject, as OpenSSL prints them. `None`: it has none.
@@ -172,11 +171,32 @@ pub fn alternative_names(der: &[u8]) -> Option<String> {
         GeneralName::RFC822Name(mail) => format!("email:{mail}"),
         GeneralName::URI(uri) => format!("URI:{uri}"),
         GeneralName::IPAddress(bytes) => format!("IP Address:{}", address(bytes)),
-        GeneralName::DirectoryName(of) => format!("DirName:{}", name(of)),
-        GeneralName::RegisteredID(number) => format!("Registered ID:{}", number.to_id_string()),
-        _ => "othername:<unsupported>".to_owned(),
+        GeneralName::DirectoryName(of) => format!("DirName:{}", distinguished_name::spaced(of)),
+        GeneralName::RegisteredID(number) => format!("Registered ID:{}", dotted(number)),
+        GeneralName::X400Address(_) => "X400Name:<unsupported>".to_owned(),
+        GeneralName::EDIPartyName(_) => "EdiPartyName:<unsupported>".to_owned(),
+        GeneralName::OtherName(kind, value) => other_name(&kind.to_id_string(), value),
+        GeneralName::Invalid(..) => "othername:<unsupported>".to_owned(),
     });
     Some(names.collect::<Vec<_>>().join(", "))
+}
+
+/// A name of another kind, as far as OpenSSL knows that.
+fn other_name(kind: &str, value: &[u8]) -> String {
+    let kind = match kind {
+        "1.3.6.1.4.1.311.20.2.3" => "UPN",
+        "1.3.6.1.5.5.7.8.9" => "SmtpUTF8Mailbox",
+        "1.3.6.1.5.5.7.8.5" => "XmppAddr",
+        "1.3.6.1.5.5.7.8.7" => "SRVName",
+        "1.3.6.1.5.5.7.8.8" => "NAIRealm",
+        _ => return "othername:<unsupported>".to_owned(),
+    };
+    // The value is within a tag of its own.
+    let value = Any::from_der(value).ok().and_then(|(_, outer)| Any::from_der(outer.data).ok());
+    match value {
+        Some((_, inner)) => format!("othername:{kind}:{}", String::from_utf8_lossy(inner.data)),
+        None => "othername:<unsupported>".to_owned(),
+    }
 }
 
 /// An address as OpenSSL prints it in a certificate.
@@ -227,63 +247,25 @@ pub fn is_issuer(issuer: &[u8], of: &[u8]) -> bool {
     own.issuer().as_raw() == issuer.subject().as_raw() && (key.is_none() || wanted.is_none() || key == wanted)
 }
 
-/// A name as OpenSSL writes it in one line: `/C=FR/O=Example/CN=a.example`.
-pub(crate) fn name(name: &X509Name<'_>) -> String {
-    let mut line = String::new();
-    for attribute in name.iter_attributes() {
-        let number = attribute.attr_type().to_id_string();
-        line.push('/');
-        line.push_str(short_name(&number).unwrap_or(&number));
-        line.push('=');
-        line.push_str(&String::from_utf8_lossy(attribute.attr_value().data));
-    }
-    line
-}
-
 /// The name in the form of RFC 2253, the last part first, as LDAP has it.
 pub fn rfc2253(der: &[u8], of: Part) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
-    let mut parts = Vec::new();
-    for attribute in name.iter_attributes() {
-        let number = attribute.attr_type().to_id_string();
-        let mut part = format!("{}=", short_name(&number).unwrap_or(&number)).into_bytes();
-        let value = attribute.attr_value().data;
-        for (place, byte) in value.iter().enumerate() {
-            let at_end = place == 0 || place + 1 == value.len();
-            let is_special = b",+\"\\<>;".contains(byte) || (at_end && *byte == b' ') || (place == 0 && *byte == b'#');
-            match byte {
-                0..0x20 | 0x7f.. => part.extend_from_slice(format!("\\{byte:02X}").as_bytes()),
-                _ if is_special => part.extend_from_slice(&[b'\\', *byte]),
-                _ => part.push(*byte),
-            }
-        }
-        parts.push(part);
-    }
-    parts.reverse();
-    Some(parts.join(&b','))
+    Some(distinguished_name::rfc2253(name).into_bytes())
 }
 
-/// The short names of OpenSSL for what stands in names.
-pub(crate) fn short_name(number: &str) -> Option<&'static str> {
-    const NAMES: &[(&str, &str)] = &[
-        ("2.5.4.3", "CN"),
-        ("2.5.4.4", "SN"),
-        ("2.5.4.5", "serialNumber"),
-        ("2.5.4.6", "C"),
-        ("2.5.4.7", "L"),
-        ("2.5.4.8", "ST"),
-        ("2.5.4.9", "street"),
-        ("2.5.4.10", "O"),
-        ("2.5.4.11", "OU"),
-        ("2.5.4.12", "title"),
-        ("2.5.4.17", "postalCode"),
-        ("2.5.4.42", "GN"),
-        ("0.9.2342.19200300.100.1.1", "UID"),
-        ("0.9.2342.19200300.100.1.25", "DC"),
-        ("1.2.840.113549.1.9.1", "emailAddress"),
-    ];
-    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+/// A serial number as OpenSSL keeps it: its magnitude, without zeros in front.
+pub(crate) fn serial(raw: &[u8]) -> Vec<u8> {
+    let is_negative = raw.first().is_some_and(|first| *first >= 0x80);
+    let mut bytes = raw.to_vec();
+    if is_negative {
+        let mut carry = true;
+        for byte in bytes.iter_mut().rev() {
+            (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
+        }
+    }
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count().min(bytes.len().saturating_sub(1));
+    bytes.split_off(zeros)
 }
 
 /// The name of an algorithm, as OpenSSL has it; its number where it has none.
@@ -293,7 +275,14 @@ fn algorithm(number: &str) -> Vec<u8> {
         ("1.2.840.10045.2.1", "id-ecPublicKey"),
         ("1.3.101.112", "ED25519"),
         ("1.3.101.113", "ED448"),
+        ("1.2.840.113549.1.1.4", "RSA-MD5"),
         ("1.2.840.113549.1.1.5", "RSA-SHA1"),
+        ("1.2.840.113549.1.1.14", "RSA-SHA224"),
+        ("1.2.840.10045.4.1", "ecdsa-with-SHA1"),
+        ("1.2.840.10045.4.3.1", "ecdsa-with-SHA224"),
+        ("1.2.840.10040.4.1", "DSA"),
+        ("1.2.840.10040.4.3", "DSA-SHA1"),
+        ("2.16.840.1.101.3.4.3.2", "dsa_with_SHA256"),
         ("1.2.840.113549.1.1.11", "RSA-SHA256"),
         ("1.2.840.113549.1.1.12", "RSA-SHA384"),
         ("1.2.840.113549.1.1.13", "RSA-SHA512"),
@@ -303,6 +292,16 @@ fn algorithm(number: &str) -> Vec<u8> {
         ("1.2.840.10045.4.3.4", "ecdsa-with-SHA512"),
     ];
     NAMES.iter().find(|(known, _)| *known == number).map_or(number, |(_, name)| name).as_bytes().to_vec()
+}
+
+/// A name in one line, as text.
+pub(crate) fn name(name: &X509Name<'_>) -> String {
+    String::from_utf8_lossy(&one_line(name)).into_owned()
+}
+
+/// A moment with two digits for its year. `None`: it is in another century.
+fn short_moment(seconds: i64) -> Option<Vec<u8>> {
+    (1950..2100).contains(&civil(seconds)[0]).then(|| moment(seconds).into_bytes())
 }
 
 /// A moment in UTC: `YYMMDDhhmmssZ`, as in certificates.
@@ -360,6 +359,28 @@ mod tests {
     }
 
     #[test]
+    fn serial_numbers_are_magnitudes() {
+        let rows: &[(&[u8], &[u8])] = &[
+            (&[0, 0x8f, 0], &[0x8f, 0]),
+            (&[0x7f], &[0x7f]),
+            (&[0], &[0]),
+            (&[0xff], &[1]),
+            (&[0x80, 0], &[0x80, 0]),
+            (&[0xff, 0], &[1, 0]),
+            (&[], &[]),
+        ];
+        for (raw, expected) in rows {
+            assert_eq!(serial(raw), *expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn years_of_two_digits_are_of_one_century() {
+        assert_eq!(short_moment(4_102_444_799).as_deref(), Some(&b"991231235959Z"[..]));
+        assert_eq!(short_moment(4_102_444_800), None);
+    }
+
+    #[test]
     fn parts_are_as_openssl_prints_them() {
         let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -375,7 +396,7 @@ mod tests {
         assert_eq!(text(Part::KeyAlgorithm), "id-ecPublicKey");
         assert_eq!(text(Part::SignatureAlgorithm), "ecdsa-with-SHA256");
         assert_eq!(part(&der, Part::Serial).unwrap(), [1, 2, 3]);
-        assert_eq!(entries(&der, Part::Subject, "O").unwrap(), [b"Example"]);
+        assert_eq!(entries(&der, Part::Subject, "o").unwrap(), [b"Example"]);
         assert_eq!(entries(&der, Part::Subject, "2.5.4.3").unwrap(), [b"a.example"]);
         assert_eq!(rfc2253(&der, Part::Subject).unwrap(), b"CN=a.example,O=Example,C=FR");
         assert_eq!(version(&der), Some(3));

@@ -371,6 +371,9 @@ impl Start {
 /// What the command line changes in what was written.
 fn apply(spec: &mut Spec, settings: &Settings) {
     spec.global.nosplice |= settings.no_splice;
+    if settings.trusts_servers {
+        spec.global.tls.trusts_servers.get_or_insert(true);
+    }
     if settings.local_peer.is_some() {
         spec.global.localpeer.clone_from(&settings.local_peer);
     }

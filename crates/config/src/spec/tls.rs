@@ -180,8 +180,8 @@ pub struct GlobalTlsSpec {
     pub acme: GlobalAcmeSpec,
     /// Updates of OCSP answers.
     pub ocsp: GlobalOcspSpec,
-    /// `ssl-server-verify none`.
-    pub trusts_servers: bool,
+    /// `ssl-server-verify`: whether servers are not verified where their lines do not say.
+    pub trusts_servers: Option<bool>,
     /// `tune.ssl.keylog`.
     pub keylog: bool,
     /// `tune.ssl.lifetime`, in seconds.

@@ -117,7 +117,8 @@ fn names_are_part_of_a_link() {
 #[test]
 fn a_server_that_is_not_who_it_has_to_be_gets_nothing() {
     for outer in [
-        "verify required ca-file ca.pem verifyhost b.example",
+        "verify required ca-file ca.pem verifyhost b.example no-sni-auto",
+        "verify required ca-file ca.pem verifyhost a.example sni str(b.example)",
         "verify required ca-file other.pem no-sni-auto",
         "verify required ca-file ca.pem sni str(b.example)",
     ] {

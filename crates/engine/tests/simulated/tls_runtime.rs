@@ -95,6 +95,34 @@ fn revocation_lists_are_exchanged() {
     });
 }
 
+/// Files that lines name without verifying anything are in memory: they can be exchanged, and new lines can name them.
+#[test]
+fn files_are_kept_where_nothing_is_verified() {
+    let lines = format!(
+        "listen l\n bind {SECURE} ssl crt-list certs.list ca-file ca.pem crl-file none.crl\n\
+         http-request return status 200 content-type text/plain lf-string %[ssl_c_used]\n\
+         server s 10.0.0.9:443 ssl verify none ca-file other.pem\n"
+    );
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let shown = ask("show ssl ca-file").await;
+        assert_eq!(shown, "# filename\nca.pem - 1 certificate(s)\nother.pem - 1 certificate(s)\n\n");
+        assert!(ask("show ssl crl-file").await.contains("\nnone.crl\n"));
+        let other = payload("other.pem");
+        let other = &other[..other.find("-----BEGIN PRIVATE").unwrap()];
+        for (file, more) in [("ca.pem", other), ("other.pem", &payload("ca.pem"))] {
+            ask(&format!("add ssl ca-file {file} <<\n{more}\n")).await;
+            let done = ask(&format!("commit ssl ca-file {file}")).await;
+            assert_eq!(done, format!("Committing {file}.\nSuccess!\n\n"));
+            assert!(ask("show ssl ca-file").await.contains(&format!("\n{file} - 2 certificate(s)\n")));
+        }
+        assert_eq!(found(SECURE, &known_client(VERSIONS[1])).await.as_deref(), Some("0"));
+        let line = "a.pem [ca-file ca.pem crl-file none.crl verify required] b.example";
+        let added = ask(&format!("add ssl crt-list certs.list <<\n{line}\n")).await;
+        assert!(added.ends_with("Success!\n\n"), "{added}");
+        world.forget_log();
+    });
+}
+
 /// Lines come and go; a new one names a file of authorities that was made at run time.
 #[test]
 fn lines_of_lists_come_and_go() {

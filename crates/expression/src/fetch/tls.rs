@@ -85,7 +85,8 @@ pub const TABLE: &[Fetch] = &[
         fault(c, |fault| fault.depth > 0, |fault| fault.code)
     }),
     plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", |c, _| {
-        fault(c, |fault| fault.depth > 0, |fault| fault.depth)
+        // HAProxy has four bits for it.
+        fault(c, |fault| fault.depth > 0, |fault| fault.depth.min(15))
     }),
     plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
         fault(c, |fault| fault.depth == 0, |fault| fault.code)

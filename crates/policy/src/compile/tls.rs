@@ -78,7 +78,7 @@ impl Compiler<'_> {
         used: &[UsedCertificateSpec],
         global: &GlobalTlsSpec,
     ) -> Option<Arc<tls::Server>> {
-        let written = bind.tls.as_deref().filter(|written| written.ssl)?;
+        let written = bind.tls.as_deref()?;
         let (kind, name) = owner;
         let place = format!("for bind '{}' at [{}]", bind.text, self.place(bind.span));
         let line = Line {
@@ -87,6 +87,12 @@ impl Compiler<'_> {
             algorithms: (format!("Proxy '{name}': "), format!(" {place}.")),
             span: bind.span,
         };
+        if !written.ssl {
+            // Their files are checked all the same.
+            self.authorities(&written.common, global, &line)?;
+            self.silent_authorities(written, global, &line)?;
+            return None;
+        }
         let none = TlsDefaults::default();
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
@@ -197,18 +203,19 @@ impl Compiler<'_> {
         let silent = self.silent_authorities(written, global, line)?;
         let ignored = self.ignored(written.crt_ignore_err.as_ref(), "crt-ignore-err", line)?;
         let ignored_behind = self.ignored(written.ca_ignore_err.as_ref(), "ca-ignore-err", line)?;
-        let is_required = method == VerifyClients::Required;
-        let verify = match (method, authorities.or_else(|| silent.is_some().then(Arc::default))) {
-            (VerifyClients::None, _) => Verify::None,
-            (_, Some(authorities)) => Verify::Asked(ClientTerms {
-                is_required,
-                authorities,
-                silent,
-                announces: !written.no_ca_names,
-                ignored,
-                ignored_behind,
-            }),
-            (_, None) => {
+        let has_authorities = authorities.ca_file.is_some() || silent.is_some();
+        let terms = ClientTerms {
+            is_required: method == VerifyClients::Required,
+            authorities,
+            silent,
+            announces: !written.no_ca_names,
+            ignored,
+            ignored_behind,
+        };
+        let verify = match method {
+            VerifyClients::None => Verify::None(terms),
+            _ if has_authorities => Verify::Asked(terms),
+            _ => {
                 let (head, tail) = &line.algorithms;
                 let message = format!("{head}verify is enabled but no CA file specified{tail}");
                 self.alert(line.span, Form::Bare, message);
@@ -233,6 +240,8 @@ impl Compiler<'_> {
         let none = ServerTlsSpec::default();
         let written = server.tls.as_deref().unwrap_or(&none);
         if !written.ssl && !written.ssl_by_default && written.check != Some(true) && !checked_by_tls {
+            // Its files are checked all the same.
+            self.authorities(&written.common, global, &server_line(server.span, head));
             return None;
         }
         let owner = (proxy.name.value.as_str(), server.name.value.as_str());
@@ -265,15 +274,14 @@ impl Compiler<'_> {
         global: &GlobalTlsSpec,
         head: &str,
     ) -> Option<client::Settings> {
-        let line =
-            Line { head: head.to_owned(), form: Form::Placed, algorithms: (head.to_owned(), ".".to_owned()), span };
+        let line = server_line(span, head);
         let nothing = TlsDefaults::default();
         let defaults = global.defaults_at(span).unwrap_or(&nothing);
         let sentence = |unfit: Unfit<'_>| unfit.of_server(head, backend, server);
         let algorithms = self.algorithms_of(&written.common, &defaults.servers, &line, sentence)?;
         let authorities = self.authorities(&written.common, global, &line)?;
-        let verifies = written.verify.unwrap_or(!global.trusts_servers);
-        if verifies && authorities.is_none() {
+        let verifies = written.verify.unwrap_or(global.trusts_servers != Some(true));
+        if verifies && authorities.ca_file.is_none() {
             let message = format!(
                 "{head}verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
                  certain to trust the server's certificate, please set an explicit 'verify none' statement on the \
@@ -294,7 +302,8 @@ impl Compiler<'_> {
         Some(client::Settings {
             algorithms,
             alpn: protocols.iter().map(|name| name.clone().into_bytes()).collect(),
-            authorities: authorities.filter(|_| verifies),
+            authorities: verifies.then(|| Arc::clone(&authorities)),
+            unused: (!verifies).then_some(authorities),
             host: written.verifyhost.clone(),
             certificate,
             resumes: !written.no_reuse,
@@ -319,6 +328,11 @@ impl Compiler<'_> {
         };
         self.connection_expression(&text, span, names, head)
     }
+}
+
+/// How the messages about a line with the options of a server begin and end.
+fn server_line(span: Span, head: &str) -> Line {
+    Line { head: head.to_owned(), form: Form::Placed, algorithms: (head.to_owned(), ".".to_owned()), span }
 }
 
 /// Whether requests ask in the handshake for the host that they name, where `sni` does not say what.

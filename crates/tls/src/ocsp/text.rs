@@ -7,7 +7,8 @@ use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
 
 use super::{Parts, Refused, sequence, time};
-use crate::x509::{long_moment, short_name};
+use crate::distinguished_name::spaced;
+use crate::x509::long_moment;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
@@ -16,12 +17,7 @@ fn hex(bytes: &[u8]) -> String {
 /// A name as OpenSSL writes it: `C = FR, O = Example`.
 fn name(der: &[u8]) -> Result<String, Refused> {
     let (_, name) = X509Name::from_der(der).map_err(|_| Refused::Unreadable)?;
-    let parts = name.iter_attributes().map(|attribute| {
-        let number = attribute.attr_type().to_id_string();
-        let value = String::from_utf8_lossy(attribute.attr_value().data).into_owned();
-        format!("{} = {value}", short_name(&number).unwrap_or(&number))
-    });
-    Ok(parts.collect::<Vec<_>>().join(", "))
+    Ok(spaced(&name))
 }
 
 /// The name of an algorithm, whose number is given without its tag.

@@ -207,6 +207,11 @@ fn certificates_are_made_for_unknown_names() {
         assert_eq!(&*own("a.example").name, "test.pem");
         let first = own("b.example");
         assert_eq!((&*first.name, &first.names[0]), ("b.example", &"b.example".into()));
+        let (_, parsed) = x509_parser::parse_x509_certificate(first.der()).unwrap();
+        let usage = parsed.key_usage().unwrap().unwrap().value.to_string();
+        assert_eq!(usage, "Digital Signature, Non Repudiation, Key Encipherment");
+        let kinds = parsed.extensions().iter().map(|one| one.oid.to_id_string());
+        assert!(kinds.clone().any(|kind| kind == "2.5.29.14"), "a key identifier: {:?}", kinds.collect::<Vec<_>>());
         assert!(Arc::ptr_eq(&first, &own("B.example")), "it is remembered");
         // A name too long for a common name is in the other names alone.
         let long = format!("{}.{}.example", "b".repeat(60), "c".repeat(60));

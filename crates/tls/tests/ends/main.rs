@@ -5,6 +5,8 @@
 mod certificates;
 mod early;
 mod pair;
+mod recorded;
+mod sweep;
 mod verification;
 
 use std::sync::Arc;
@@ -138,8 +140,10 @@ fn servers_are_who_they_have_to_be() {
         (&authority, None, "a.example", true),
         (&authority, None, "q.b.example", true),
         (&authority, None, "c.example", false),
-        (&authority, Some("a.example"), "c.example", true),
-        (&authority, Some("c.example"), "a.example", false),
+        // `verifyhost` is for connections that ask for no name.
+        (&authority, Some("a.example"), "c.example", false),
+        (&authority, Some("c.example"), "a.example", true),
+        (&authority, Some("a.example"), "127.0.0.1", true),
         (&authority, None, "127.0.0.1", true),
         (&authority, Some("c.example"), "127.0.0.1", false),
         (&stranger, None, "a.example", false),

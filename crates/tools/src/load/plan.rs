@@ -54,6 +54,7 @@ impl Plan {
     #[must_use]
     pub fn tls_settings(&self) -> tls::client::Settings {
         tls::client::Settings {
+            unused: None,
             algorithms: self.tls.algorithms.clone(),
             alpn: self.streams.map(|_| vec![b"h2".to_vec()]).unwrap_or_default(),
             authorities: self.tls.authorities.clone(),

@@ -68,6 +68,8 @@ pub struct Settings {
     pub no_reuse_port: bool,
     /// `-dS`: no splicing in the kernel.
     pub no_splice: bool,
+    /// `-dV`: servers are not verified where the configuration does not say.
+    pub trusts_servers: bool,
     /// `-p`.
     pub pid_file: Option<PathBuf>,
     /// `-n`: connections of the process.

@@ -72,6 +72,7 @@ fn values_behind_the_letters_may_be_empty() {
 fn the_flags_of_a_regression_run_are_accepted() {
     assert!(run("-d -dM -dI -dW -f x").zero_warning);
     assert!(run("-d -f x").foreground);
+    assert!(run("-dV -f x").trusts_servers && !run("-f x").trusts_servers);
     assert!(run("-dr -dV -dS -dF -dZ -de -dp -dG -dR -dL -dD -db -4 -f x").diagnostics);
     assert_eq!(run("-dt -c -f x"), run("-c -f x"));
     assert_eq!(run("-dt h2:developer -c -f x"), run("-c -f x"));

@@ -26,6 +26,25 @@ fn a_good_configuration_passes_in_silence() {
     }
 }
 
+/// `-dV` changes the default of `ssl-server-verify`, and nothing that is written.
+#[test]
+fn servers_are_not_verified_by_default_where_the_command_line_says_so() {
+    let folder = Folder::new();
+    let rows = [
+        ("", "ssl", "-c", Some(1)),
+        ("", "ssl", "-dV -c", Some(0)),
+        ("", "ssl verify required", "-dV -c", Some(1)),
+        ("global\n    ssl-server-verify required\n", "ssl", "-dV -c", Some(1)),
+        ("global\n    ssl-server-verify none\n", "ssl", "-c", Some(0)),
+    ];
+    for (global, server, flags, code) in rows {
+        let text = format!("{global}{DEFAULTS}backend app\n    server one 127.0.0.1:2 {server}\n");
+        let file = folder.write("verify.cfg", &text);
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!(found.code(), code, "{global}{server} {flags}: {}", found.stderr);
+    }
+}
+
 #[test]
 fn warnings_are_told_and_are_fatal_when_asked_for() {
     let folder = Folder::new();

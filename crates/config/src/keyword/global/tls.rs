@@ -380,8 +380,8 @@ fn unknown_option(context: &mut GlobalContext<'_>, line: &Line, word: &Word) {
 
 fn server_verify(context: &mut GlobalContext<'_>, line: &Line) {
     match line.text(1) {
-        "none" => context.spec.tls.trusts_servers = true,
-        "required" => context.spec.tls.trusts_servers = false,
+        "none" => context.spec.tls.trusts_servers = Some(true),
+        "required" => context.spec.tls.trusts_servers = Some(false),
         _ => context.report.alert(line.span(1), "'ssl-server-verify' expects 'none' or 'required' as argument."),
     }
 }

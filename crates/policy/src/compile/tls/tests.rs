@@ -184,6 +184,31 @@ fn stores_have_names() {
     }
 }
 
+/// Files of authorities and of revocation lists are read wherever they are named, used or not.
+#[test]
+fn trust_files_that_are_not_there_are_reported() {
+    let missing = |keyword: &str| format!("'{keyword}' : unable to load none (entity not found)");
+    let frontend = |line: &str| format!("frontend f\n bind :1 {line}\n");
+    let server = |line: &str| format!("backend b\n server s 127.0.0.1:1 {line}\n");
+    let rows = [
+        (frontend("ssl crt rsa.pem crl-file none"), Some(missing("crl-file"))),
+        (frontend("ssl crt rsa.pem verify required ca-verify-file ca.pem crl-file none"), Some(missing("crl-file"))),
+        (frontend("ssl crt rsa.pem ca-file none"), Some(missing("ca-file"))),
+        (frontend("ssl crt rsa.pem ca-verify-file none"), Some(missing("ca-verify-file"))),
+        (frontend("ca-file none"), Some(missing("ca-file"))),
+        (server("ssl verify none crl-file none"), Some(missing("crl-file"))),
+        (server("crl-file none"), Some(missing("crl-file"))),
+        (frontend("ssl crt rsa.pem verify required ca-verify-file ca.pem"), None),
+    ];
+    let times = "defaults\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
+    for (text, expected) in rows {
+        let (program, said) = compile_text(&format!("{times}{text}"));
+        let found = said.iter().any(|line| expected.as_ref().is_some_and(|expected| line.ends_with(expected)));
+        assert_eq!(found, expected.is_some(), "{text} {said:?}");
+        assert_eq!(program.is_none(), expected.is_some(), "{text} {said:?}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_store_is_said() {
     let rows = [

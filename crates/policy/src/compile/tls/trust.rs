@@ -1,4 +1,4 @@
-//! Whom lines believe: files of authorities and of revocation lists. Must never verify anybody.
+//! The files of authorities and of revocation lists that lines name. Must never verify a chain.
 
 use super::{Line, SYSTEM_ROOTS, located, reason};
 use crate::compile::Compiler;
@@ -11,24 +11,21 @@ use tls::pem::Wrong;
 use tls::trust::{Authorities, Trusted};
 
 impl Compiler<'_> {
-    /// Whom a line believes: `Some(None)` where it names nobody. `None`: what is wrong has been told.
-    #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
+    /// The files of authorities and of revocation lists that a line names: none of them, where it names none. `None`: an error has
+    /// been reported.
     pub(super) fn authorities(
         &mut self,
         written: &TlsSpec,
         global: &GlobalTlsSpec,
         line: &Line,
-    ) -> Option<Option<Arc<Authorities>>> {
+    ) -> Option<Arc<Authorities>> {
         let locate = |path: &Spanned<String>| match path.value.as_str() {
             "@system-ca" => path.value.clone(),
             name => located(name, global.ca_base.as_deref(), written.folder.as_deref()),
         };
         let key = (written.ca_file.as_ref().map(locate), written.crl_file.as_ref().map(locate));
-        if key.0.is_none() {
-            return Some(None);
-        }
         if let Some(known) = self.tls.authorities.get(&key) {
-            return Some(Some(Arc::clone(known)));
+            return Some(Arc::clone(known));
         }
         let mut authorities = Authorities::default();
         if let (Some(written), Some(name)) = (&written.ca_file, &key.0) {
@@ -41,7 +38,7 @@ impl Compiler<'_> {
         }
         let authorities = Arc::new(authorities);
         self.tls.authorities.insert(key, Arc::clone(&authorities));
-        Some(Some(authorities))
+        Some(authorities)
     }
 
     /// Whom a line believes without saying so: `Some(None)` where it names nobody. `None`: what is wrong has been told.
