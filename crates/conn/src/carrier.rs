@@ -182,6 +182,11 @@ impl Carrier {
         on!(self, _own => { let _ = cx; Poll::Ready(true) }, _stream => Poll::Ready(true), fcgi => fcgi.poll_rest(cx), _share => Poll::Ready(true))
     }
 
+    /// No other request begins on the connection of several requests that it is a share of.
+    pub fn retire(&self) {
+        on!(self, _own => {}, stream => stream.requests().close(), _fcgi => {}, share => share.requests().close());
+    }
+
     /// The request is given up before its answer has ended.
     pub fn abort(&mut self) {
         on!(self, _own => {}, _stream => {}, fcgi => fcgi.abort(), share => share.abort());

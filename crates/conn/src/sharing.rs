@@ -71,13 +71,13 @@ impl Shared {
         self.connections.borrow_mut().push(own);
     }
 
-    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before. One whose
-    /// handshake is not over is for requests that `may_be_early`.
+    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before.
+    /// `may_share`: whether the request goes over a connection of others, given whether the handshake of that one is not over.
     pub(crate) fn take(
         &self,
         pool: &Pool,
         server: ServerId,
-        (proven, may_be_early): (bool, &dyn Fn() -> bool),
+        (proven, may_share): (bool, &dyn Fn(bool) -> bool),
         wanted: PoolKey<'_>,
     ) -> Option<Link> {
         let mut connections = self.connections.borrow_mut();
@@ -89,7 +89,7 @@ impl Shared {
             let proves = !proven || own.requests.answers() > 1;
             let fits = wanted.fits(own.pool_key.as_deref());
             let fits = own.server == server && own.generation == generation && proves && fits;
-            fits && (!own.requests.is_early() || may_be_early())
+            fits && may_share(own.requests.is_early())
         });
         let (own, carrier) =
             fitting.find_map(|own| Some((own.requests.begin()?, own)).map(|(carrier, own)| (own, carrier)))?;

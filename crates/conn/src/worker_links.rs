@@ -25,16 +25,16 @@ impl WorkerLinks {
         Self { worker, owners: RefCell::default(), takeovers: Cell::new(0), shared: Shared::new(worker) }
     }
 
-    /// Takes an idle link, see [`Pool::take`], or a share of a connection that carries several requests. One whose handshake
-    /// is not over is for requests that `may_be_early`.
+    /// Takes an idle link, see [`Pool::take`], or a share of a connection that carries several requests, where the request
+    /// `may_share` one, given whether the handshake of that one is not over.
     pub fn take(
         &self,
         pool: &Pool,
         server: ServerId,
-        (proven, may_be_early): (bool, &dyn Fn() -> bool),
+        (proven, may_share): (bool, &dyn Fn(bool) -> bool),
         wanted_key: PoolKey<'_>,
     ) -> Option<Link> {
-        if let Some(share) = self.shared.take(pool, server, (proven, may_be_early), wanted_key) {
+        if let Some(share) = self.shared.take(pool, server, (proven, may_share), wanted_key) {
             return Some(share);
         }
         self.take_own(pool, server, proven, wanted_key)

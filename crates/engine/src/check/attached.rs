@@ -23,7 +23,7 @@ impl Course<'_> {
         loop {
             let link = waiting.is_first().then(|| {
                 let pool = &worker.process.pool;
-                worker.links.take(pool, kind.server, (false, &|| false), kind.key())
+                worker.links.take(pool, kind.server, (false, &|is_early| !is_early), kind.key())
             });
             if let Some(link) = link.flatten() {
                 let Carrier::H2(request) = link.carrier else { return Err(fails()) };

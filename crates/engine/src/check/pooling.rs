@@ -10,7 +10,7 @@ use live::health::CheckStatus;
 use policy::check::{Connect, Request};
 use policy::program::ServerAddress;
 use wire::h1::{ChunkDecoder, ChunkState};
-use wire::http::{Fields, Framing};
+use wire::http::{Fields, Framing, authentication};
 
 use super::outcome::Outcome;
 use super::run::Course;
@@ -117,7 +117,8 @@ impl Course<'_> {
             None => *request.version == *b"HTTP/1.1",
             Some(value) => value.eq_ignore_ascii_case(b"keep-alive"),
         };
-        self.pooling.keeps = stays && options.next().is_none() && *request.method != *b"CONNECT";
+        let logs_in = head.split(|byte| *byte == b'\n').any(authentication::logs_connection_in);
+        self.pooling.keeps = stays && options.next().is_none() && *request.method != *b"CONNECT" && !logs_in;
         self.pooling.requests = self.pooling.requests.saturating_add(1);
         self.pooling.body = None;
     }

@@ -239,6 +239,7 @@ impl Request<'_> {
             self.sign(server, Sign::Connected);
             link.place = place;
             link.first = self.first;
+            link.private |= private::authenticates(&self.state.borrow());
         }
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
         Ok(match sharing::protocol_on(server, special, &link) {
@@ -473,8 +474,9 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        let may_be_early: &dyn Fn() -> bool = &|| self.may_be_early(server);
-        let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_be_early), wanted);
+        let may_share: &dyn Fn(bool) -> bool =
+            &|is_early| !private::authenticates(&self.state.borrow()) && (!is_early || self.may_be_early(server));
+        let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_share), wanted);
         link.map(|link| sharing::speak_fcgi(backend, server, link, false))
     }
 

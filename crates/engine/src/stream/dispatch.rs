@@ -479,11 +479,12 @@ fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftov
     if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
         session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
     }
-    let asked = Asked::by(&state.borrow().response);
+    let asked = Asked::by(&state.borrow());
     private::note(session, asked);
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable {
-        link.private |= asked == Asked::Connection;
+        // A share of a connection that others use does not become private: a request with a login opens one of its own.
+        link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, (&slot, link));
     } else {
         if close_server {

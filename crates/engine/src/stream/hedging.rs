@@ -57,7 +57,9 @@ impl Hedge<'_> {
         let state = self.state.borrow();
         let request = &state.request;
         let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
-        let is_tied = bound.is_some() || private::preference(self.session, self.proxy, self.backend).is_some();
+        let is_tied = bound.is_some()
+            || private::preference(self.session, self.proxy, self.backend).is_some()
+            || private::authenticates(&state);
         if !is_safe || request.framing.has_body() || request.upgrade || is_tied || state.attempts.hedged {
             return None;
         }

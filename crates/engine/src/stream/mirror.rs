@@ -35,6 +35,7 @@ use crate::stream::connect::{hash_of_key, make_room};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::filter;
 use crate::stream::metrics::{self, ServerEvent};
+use crate::stream::private;
 use crate::stream::request::head_limits;
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
@@ -75,7 +76,8 @@ struct Job {
     head: Buffer,
     feed: Option<SharedFeed>,
     is_head: bool,
-    /// The server is asked to close, or its connections differ by request: the connection serves nobody else.
+    /// The server is asked to close, its connections differ by request, or the copy logs its connection in: the connection
+    /// serves no other request.
     alone: bool,
     /// The name that a handshake asks for.
     sni: Option<Box<str>>,
@@ -150,6 +152,7 @@ impl Job {
         };
         let mut head = rt::buffer();
         line.encode(RequestFormat::H1, request, &mut head).ok()?;
+        metrics::backend(worker, proxy);
         metrics::server(worker, proxy, server, slot.entered(), true);
         Some(Self {
             worker: Rc::clone(worker),
@@ -159,7 +162,10 @@ impl Job {
             head,
             feed,
             is_head: request.known_method() == Method::Head,
-            alone: says_close || server.connecting.name.is_some() || backend.http_reuse == HttpReuse::Never,
+            alone: says_close
+                || server.connecting.name.is_some()
+                || backend.http_reuse == HttpReuse::Never
+                || private::authenticates(state),
             sni: sni(session, state, server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic())),
             limits: HeadLimits {
                 accept_unsafe: proxy.http.accept_unsafe_response,

@@ -6,9 +6,10 @@ use std::task::Context;
 use conn::link::Link;
 use live::Preference;
 use policy::program::{Backend, Proxy, Server};
-use wire::http::Head;
+use wire::http::authentication::{self, Bond};
 
 use crate::session::Session;
+use crate::stream_state::StreamState;
 
 /// A session's own idle links, which all of its streams use, and the server that it last had one to. Few sessions have any.
 #[derive(Default)]
@@ -23,7 +24,7 @@ struct Kept {
     last: (usize, usize, usize),
 }
 
-/// Whether the last server asked the client who it is.
+/// How the last exchange authenticated the client, or asked it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Asked {
     /// It did not.
@@ -31,24 +32,38 @@ pub enum Asked {
     Nothing,
     /// With an answer that the next request is to follow to the same server.
     Once,
-    /// In a way that binds the answer to the connection (NTLM, Negotiate).
+    /// In a way that binds the login to the connection (NTLM, Negotiate).
     Connection,
 }
 
 impl Asked {
-    /// What an answer says.
-    pub fn by(response: &Head) -> Self {
-        let field: &[u8] = match response.status() {
-            401 => b"www-authenticate",
-            407 => b"proxy-authenticate",
-            _ => return Self::Nothing,
-        };
-        let is_bound = |value: &[u8]| {
-            let scheme = value.split(|byte| *byte == b' ').next().unwrap_or_default();
-            scheme.eq_ignore_ascii_case(b"NTLM") || scheme.eq_ignore_ascii_case(b"Negotiate")
-        };
-        if response.all(field).any(is_bound) { Self::Connection } else { Self::Once }
+    /// Derives it from a request and its answer.
+    #[inline]
+    pub fn by(state: &StreamState) -> Self {
+        // 401 and 407, and two statuses that the exact look leaves out.
+        let may_ask = state.response.status().wrapping_sub(401) & !6 == 0;
+        if may_ask | authentication::may_authenticate(&state.request, &state.response) {
+            Self::exactly(state)
+        } else {
+            Self::Nothing
+        }
     }
+
+    #[cold]
+    fn exactly(state: &StreamState) -> Self {
+        // A rule may have hidden what the server said.
+        let challenged = authentication::challenges(&state.response) != Bond::None;
+        if challenged || authenticates(state) {
+            return Self::Connection;
+        }
+        let status = state.server_status.unwrap_or_else(|| state.response.status());
+        if matches!(status, 401 | 407) { Self::Once } else { Self::Nothing }
+    }
+}
+
+/// Whether a request, as it goes to its server, logs its connection in.
+pub fn authenticates(state: &StreamState) -> bool {
+    authentication::credentials(&state.request) == Bond::Connection
 }
 
 /// The idle link of a session to a server that fits, if there is one that is open and silent.

@@ -10,6 +10,7 @@ use crate::stream::attaching::named;
 use crate::stream::attempt::Attempt;
 use crate::stream::connect::{Refusal, Request, Waited};
 use crate::stream::metrics::ServerEvent;
+use crate::stream::private;
 use crate::stream_state::{Cause, Phase};
 use crate::worker::arrivals::Waiting;
 use crate::worker::attachments::Kind;
@@ -60,6 +61,11 @@ impl Request<'_> {
     /// A share of a connection that this worker has.
     fn share(&self, kind: &Kind) -> Option<Link> {
         let worker = &self.session.worker;
-        worker.links.take(&worker.process.pool, kind.server, (false, &|| false), kind.key())
+        let link = worker.links.take(&worker.process.pool, kind.server, (false, &|is_early| !is_early), kind.key())?;
+        if private::authenticates(&self.state.borrow()) {
+            // No connection can be opened for it: this one ends with it.
+            link.carrier.retire();
+        }
+        Some(link)
     }
 }

@@ -56,6 +56,7 @@ mod http_client;
 mod http_options;
 mod inspecting;
 mod links_by_tls;
+mod logins;
 mod maxconn;
 mod orders;
 mod panics;

@@ -338,3 +338,26 @@ fn tunnels_are_not_copied() {
         world.forget_log();
     });
 }
+
+/// Copies are sessions of the server that gets them and of its backend.
+#[test]
+fn a_copy_is_a_session_of_its_server_and_of_its_backend() {
+    mirrored("").global(crate::api::SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let (mut s1, mut m1) = (Service::at(S1), Service::at(S2));
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/1")).await;
+        let (mut server, mut shadow) = (s1.accept().await, m1.accept().await);
+        shadow.expect(get_at_server("/1")).await;
+        shadow.send(OK).await;
+        server.expect(get_at_server("/1")).await;
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
+        settled(&world).await;
+        let shown = crate::api::ask("show stat").await;
+        for name in ["shadow,m1,", "shadow,BACKEND,"] {
+            let line = shown.lines().find(|line| line.starts_with(name)).unwrap();
+            assert_eq!(line.split(',').nth(7), Some("1"), "{line}");
+        }
+        world.forget_log();
+    });
+}

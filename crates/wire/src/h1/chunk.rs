@@ -265,6 +265,6 @@ fn settle_trailers(fields: &mut Fields) -> Result<(), Violation> {
     {
         return Err(Violation::HostRepeated);
     }
-    fields.list.retain(|field| field.name == Name::Other);
+    fields.list.retain(|field| field.name.is_plain());
     if fields.overflowed() { Err(Violation::TrailersTooLarge) } else { Ok(()) }
 }

@@ -79,7 +79,7 @@ pub fn read_trailers(
     if !fits || !is_name(name) || !is_value(value) {
         return Err(Malformed);
     }
-    if Name::from_token(name) == Name::Other {
+    if Name::from_token(name).is_plain() {
         trailers.append(name, value);
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! This module never parses or writes a protocol version's syntax: `h1` (and later `h2`, `h3`) does.
 
+pub mod authentication;
 pub mod coding;
 pub mod error_pages;
 pub(crate) mod fields;

@@ -17,7 +17,17 @@ pub enum Name {
     ProxyConnection,
     Te,
     Trailer,
+    Authorization,
+    ProxyAuthorization,
+    WwwAuthenticate,
+    ProxyAuthenticate,
 }
+
+/// The names of fields that authenticate, as bits of [`Names`].
+const AUTHENTICATION: u16 = 1 << Name::Authorization as u8
+    | 1 << Name::ProxyAuthorization as u8
+    | 1 << Name::WwwAuthenticate as u8
+    | 1 << Name::ProxyAuthenticate as u8;
 
 impl Name {
     /// Recognises a name in whatever case, by its length and its first letter before anything else. The name must be a
@@ -27,6 +37,12 @@ impl Name {
         let Some(shape) = shape(name) else { return Name::Other };
         let (of_known, known) = KNOWN[place(shape)];
         if of_known != shape { Name::Other } else { known.verify(name) }
+    }
+
+    /// Whether it is of no importance for where a message ends and for its connection.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        (1 | AUTHENTICATION) & (1 << (self as u8)) != 0
     }
 
     /// It, where a token of its length and first letter is that name.
@@ -44,6 +60,10 @@ impl Name {
             Name::ContentLength => is(name, b"content-length"),
             Name::ProxyConnection => is(name, b"proxy-connection"),
             Name::TransferEncoding => is(name, b"transfer-encoding"),
+            Name::Authorization => is(name, b"authorization"),
+            Name::ProxyAuthorization => is(name, b"proxy-authorization"),
+            Name::WwwAuthenticate => is(name, b"www-authenticate"),
+            Name::ProxyAuthenticate => is(name, b"proxy-authenticate"),
         };
         if is_it { self } else { Name::Other }
     }
@@ -63,7 +83,7 @@ const fn place(shape: usize) -> usize {
 
 /// Known names by the places of their shapes.
 static KNOWN: [(usize, Name); 64] = {
-    let names: [(&[u8], Name); 10] = [
+    let names: [(&[u8], Name); 14] = [
         (b"te", Name::Te),
         (b"host", Name::Host),
         (b"expect", Name::Expect),
@@ -74,6 +94,10 @@ static KNOWN: [(usize, Name); 64] = {
         (b"content-length", Name::ContentLength),
         (b"proxy-connection", Name::ProxyConnection),
         (b"transfer-encoding", Name::TransferEncoding),
+        (b"authorization", Name::Authorization),
+        (b"proxy-authorization", Name::ProxyAuthorization),
+        (b"www-authenticate", Name::WwwAuthenticate),
+        (b"proxy-authenticate", Name::ProxyAuthenticate),
     ];
     let mut known = [(0, Name::Other); 64];
     let mut at = 0;
@@ -140,10 +164,16 @@ impl Names {
         self.seen & bit(name) != 0
     }
 
-    /// Whether it has a name other than those two, `Other` aside.
+    /// Whether it has a name other than those two and plain ones.
     #[inline]
     pub(crate) fn has_beside(self, one: Name, two: Name) -> bool {
-        self.known & !(1 | (1 << (one as u8)) | (1 << (two as u8))) != 0
+        self.known & !(1 | AUTHENTICATION | (1 << (one as u8)) | (1 << (two as u8))) != 0
+    }
+
+    /// Whether a field that authenticates is or was in one of both.
+    #[inline]
+    pub(crate) fn authenticate(self, other: Self) -> bool {
+        (self.known | other.known) & AUTHENTICATION != 0
     }
 }
 
@@ -164,6 +194,10 @@ mod tests {
             ("Content-Length", Name::ContentLength),
             ("Proxy-Connection", Name::ProxyConnection),
             ("Transfer-Encoding", Name::TransferEncoding),
+            ("Authorization", Name::Authorization),
+            ("Proxy-Authorization", Name::ProxyAuthorization),
+            ("WWW-Authenticate", Name::WwwAuthenticate),
+            ("Proxy-Authenticate", Name::ProxyAuthenticate),
         ];
         for (text, name) in known {
             assert_eq!(Name::from_token(text.as_bytes()), name);
@@ -182,6 +216,10 @@ mod tests {
         assert!(!names.may_have(b"te") && !names.may_have(b"accept") && !names.may_have(b""));
         assert!(names.has(Name::Host) && !names.has(Name::Te));
         assert!(!names.has_beside(Name::Host, Name::Trailer));
+        names.add(Name::Authorization, b"authorization");
+        assert!(!names.has_beside(Name::Host, Name::Trailer));
+        assert!(names.authenticate(Names::default()) && Names::default().authenticate(names));
+        assert!(!Names::default().authenticate(Names::default()));
         names.add(Name::Te, b"te");
         assert!(names.has_beside(Name::Host, Name::Trailer));
     }
