@@ -97,6 +97,7 @@ mod spoe_failures;
 mod stalls;
 mod statistics;
 mod stopping;
+mod switching;
 mod tables;
 mod telemetry;
 mod terminations;

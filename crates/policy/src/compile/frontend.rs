@@ -51,7 +51,7 @@ impl Compiler<'_> {
         index: usize,
         written: &ProxySpec,
         global: &Global,
-        (mut switching, force_switching): (Vec<Switch>, Vec<Condition>),
+        (switching, force_switching): (Vec<Switch>, Vec<Condition>),
     ) -> Frontend {
         let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
@@ -74,11 +74,6 @@ impl Compiler<'_> {
         let limits = FrontendLimits::new(&written.limits);
         let reception = reception(written);
         let target = self.target(spec, index, written);
-        // Behind a name that is put together nothing comes: one that leads nowhere leads to the default.
-        let is_last = |switch: &Switch| switch.condition.is_none() && matches!(switch.target, Target::Named(..));
-        if let Some(last) = switching.iter().position(is_last) {
-            switching.truncate(last + 1);
-        }
         let at_once = match switching.first() {
             None => target,
             Some(Switch { condition: None, target: Target::Proxy(proxy), .. }) => Some(*proxy),
@@ -91,6 +86,7 @@ impl Compiler<'_> {
             backlog,
             switching: switching.into(),
             target,
+            own: (written.kind == ProxyKind::Listen).then_some(index),
             at_once,
             proxy: index,
             force_switching: force_switching.into(),

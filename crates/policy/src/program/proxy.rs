@@ -167,6 +167,8 @@ pub struct Frontend {
     /// Index of the proxy that gets the requests that no rule sends elsewhere: `default_backend`, else a `listen` itself.
     /// `None`: a frontend without any, which answers 503.
     pub target: Option<usize>,
+    /// Index of the same proxy where it has servers itself (`listen`): it serves what no other backend is open for.
+    pub own: Option<usize>,
     /// Index of the proxy that every request goes to while that one is open: the first `use_backend` has no condition, or
     /// there is none. `None`: it depends on the request.
     pub at_once: Option<usize>,
@@ -204,7 +206,7 @@ impl Frontend {
             watch(at, taken.is_some());
             taken
         });
-        taken.flatten().or(self.target.filter(|target| is_open(*target)))
+        taken.flatten().or(self.target.filter(|target| is_open(*target))).or(self.own)
     }
 
     /// The same where it does not depend on the request, with what the live state says of that proxy.

@@ -47,7 +47,7 @@ pub fn fits_mode(frontend: Mode, backend: Mode) -> bool {
 }
 
 impl Switch {
-    /// Whether it is taken, and the proxy that it leads to then; `None` inside: no proxy that is open has the name that it
+    /// Whether it is taken, and the proxy that it leads to then; `None` inside: no proxy has the name that it
     /// gives. A rule that leads to a proxy that is not open is passed over.
     pub fn take(&self, context: &Context<'_>, is_open: impl Fn(usize) -> bool) -> Option<Option<usize>> {
         if matches!(self.target, Target::Proxy(index) if !is_open(index))
@@ -63,7 +63,11 @@ impl Switch {
                 let known = proxies.get(name.as_slice()).copied();
                 let known = known.filter(|index| context.live().is_none_or(|live| live.proxies.is_present(*index)));
                 let found = known.or_else(|| context.live()?.added.find(&name, |own| fits_mode(*mode, own)));
-                found.filter(|index| is_open(*index))
+                // A name of no backend ends the choice; one that is not open is passed over as any other.
+                if found.is_some_and(|index| !is_open(index)) {
+                    return None;
+                }
+                found
             }
         })
     }
