@@ -23,7 +23,8 @@ const PIECE: usize = 8 * 1024;
 /// What is known of a request before it is answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestHead {
-    pub(super) is_post: bool,
+    /// `None`: another method than GET, HEAD and POST.
+    pub(super) is_post: Option<bool>,
     /// No other site sends it.
     pub(super) is_from_the_page: bool,
 }
@@ -70,7 +71,16 @@ impl Answer {
 
     /// Says why there is no answer.
     pub(super) fn refuse(&mut self, status: u16, why: &str) {
-        self.0.borrow_mut().begun = Some(Begun { status, media_type: "application/json", fields: Vec::new() });
+        self.refuse_with(status, why, Vec::new());
+    }
+
+    /// Refuses the method of the request (RFC 9110, section 15.5.6).
+    pub(super) fn refuse_method(&mut self, allowed: &str) {
+        self.refuse_with(405, "the address does not take this method", vec![("allow", allowed.to_owned())]);
+    }
+
+    fn refuse_with(&mut self, status: u16, why: &str, fields: Vec<(&'static str, String)>) {
+        self.0.borrow_mut().begun = Some(Begun { status, media_type: "application/json", fields });
         self.push(&format!("{{\"error\":{}}}\n", Quoted(why)));
     }
 
@@ -142,8 +152,12 @@ impl Service for Api {
         if let Work::Asked(_) = &self.work
             && let Work::Asked(make) = std::mem::replace(&mut self.work, Work::Written)
         {
-            let head =
-                RequestHead { is_post: request.method() == b"POST", is_from_the_page: is_from_the_page(request) };
+            let is_post = match request.method() {
+                b"GET" | b"HEAD" => Some(false),
+                b"POST" => Some(true),
+                _ => None,
+            };
+            let head = RequestHead { is_post, is_from_the_page: is_from_the_page(request) };
             self.work = Work::Writing(make(Answer(Rc::clone(&self.shared)), head));
         }
         self.run(cx);

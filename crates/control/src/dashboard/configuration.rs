@@ -1,5 +1,5 @@
-//! The text of the configuration, without what is known to be secret, and what was said about it at the start. Must never show
-//! it to clients that nothing has admitted.
+//! The text of the configuration, without what is known to be secret and what is outside of `stats scope`, and what was said about
+//! it at the start. Must never show it to clients that nothing has admitted.
 
 use super::Asked;
 use super::answer::{Answer, put};
@@ -31,10 +31,13 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     let mut commas = Commas::default();
     for (name, bytes) in asked.generation.text() {
         answer.push(&format!("{}{{\"name\":{},\"lines\":[", commas.next(), Quoted(name)));
-        let mut inner = Commas::default();
+        let (mut inner, mut scope) = (Commas::default(), Scope::new(asked.shows_all()));
         for line in bytes.split(|byte| *byte == b'\n') {
             let mut text = inner.next().to_owned();
-            put(&mut text, format_args!("{}", Quoted(&masked(&lossy(line)))));
+            let line = lossy(line);
+            // The lines keep their numbers.
+            let shown = if scope.shows(&line, |name| asked.shows_name(name)) { masked(&line) } else { String::new() };
+            put(&mut text, format_args!("{}", Quoted(&shown)));
             answer.push(&text);
             answer.relieve().await;
         }
@@ -42,11 +45,41 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     }
     answer.push("],\"diagnostics\":[");
     let mut commas = Commas::default();
-    for line in asked.worker.process.host.startup_logs.lines() {
+    // A message may name any proxy.
+    for line in asked.worker.process.host.startup_logs.lines().filter(|_| asked.shows_all()) {
         answer.push(&format!("{}{}", commas.next(), Quoted(&masked(line))));
         answer.relieve().await;
     }
     answer.push("]}\n");
+}
+
+/// Which lines of a file a page with `stats scope` shows: sections of proxies that it shows, and no other ones.
+struct Scope {
+    all: bool,
+    is_inside: bool,
+    /// The line before goes on.
+    goes_on: bool,
+}
+
+impl Scope {
+    fn new(all: bool) -> Self {
+        Self { all, is_inside: false, goes_on: false }
+    }
+
+    /// Whether the next line is shown, given which names are.
+    fn shows(&mut self, line: &str, shows_name: impl Fn(&str) -> bool) -> bool {
+        if self.all {
+            return true;
+        }
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if !self.goes_on && config::language::section::is_section(first.trim_matches(['"', '\''])) {
+            let name = words.next().unwrap_or_default();
+            self.is_inside = matches!(first, "frontend" | "backend" | "listen") && shows_name(name);
+        }
+        self.goes_on = line.ends_with('\\');
+        self.is_inside
+    }
 }
 
 /// A line without what is known to be secret.
@@ -103,6 +136,18 @@ fn without_arguments(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sections_outside_of_the_scope_are_hidden() {
+        let text = "global\n stats x\ndefaults\n a\nfrontend f\n b\n\n c \\\nbackend b\nbackend b\n d\n listen f\n e\nuserlist u\n f\n\
+                    backend \"f\"\n g\nbackend f # x\n h";
+        let mut scope = Scope::new(false);
+        let shown: Vec<&str> = text.split('\n').filter(|line| scope.shows(line, |name| name == "f")).collect();
+        let wanted = ["frontend f", " b", "", " c \\", "backend b", " listen f", " e", "backend f # x", " h"];
+        assert_eq!(shown, wanted);
+        let mut scope = Scope::new(true);
+        assert!(text.split('\n').all(|line| scope.shows(line, |_| false)));
+    }
 
     #[test]
     fn secrets_are_hidden() {

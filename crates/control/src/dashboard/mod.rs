@@ -78,8 +78,8 @@ pub(crate) fn start(session: &Session, request: PageRequest, target: &[u8]) -> O
 /// Answers one request.
 async fn serve(asked: Asked, route: Option<&'static Route>, mut answer: Answer, head: answer::RequestHead) {
     let Some(route) = route else { return answer.refuse(404, "there is no such address") };
-    if head.is_post != route.is_post {
-        return answer.refuse(405, "the address does not take this method");
+    if head.is_post != Some(route.is_post) {
+        return answer.refuse_method(if route.is_post { "POST" } else { "GET, HEAD" });
     }
     if route.is_post && !(asked.admin() && head.is_from_the_page) {
         return answer.refuse(403, "no admin level, or a request of another site");

@@ -20,9 +20,11 @@ use crate::worker::SharedStreamState;
 /// How the page is named in place of a server.
 const SHOWN: &str = "<STATS>";
 
-/// Whether a request is for the page of a proxy: a method that the page knows, and a target that begins as its address.
+/// Whether a request is for the page of a proxy: a method that the page knows, and a target that begins as its address. Addresses of
+/// the API below it answer every method.
 pub fn is_asked(page: &StatsPage, request: &Head) -> bool {
-    matches!(request.method(), b"GET" | b"HEAD" | b"POST") && page.is_at(origin_form(request.target()))
+    let target = origin_form(request.target());
+    page.is_at(target) && (matches!(request.method(), b"GET" | b"HEAD" | b"POST") || page.is_api_at(target))
 }
 
 /// Answers a request for the page of `proxy`.

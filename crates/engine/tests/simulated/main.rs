@@ -55,6 +55,7 @@ mod hits;
 mod http_client;
 mod http_options;
 mod inspecting;
+mod levels;
 mod links_by_tls;
 mod logins;
 mod maxconn;

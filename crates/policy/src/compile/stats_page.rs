@@ -4,6 +4,7 @@ use super::Compiler;
 use super::names::{Reach, SpecNames};
 use crate::program::StatsPage;
 use crate::rule::Final;
+use config::diagnostic::{Diagnostic, Form};
 use config::spec::{GlobalSpec, ProxySpec, StatsPageSpec};
 use config::text;
 
@@ -22,6 +23,14 @@ impl Compiler<'_> {
         names: &SpecNames<'_>,
     ) -> Option<Box<StatsPage>> {
         let page: &StatsPageSpec = written.stats.as_ref()?;
+        if page.dashboard && !page.admin.is_empty() && page.accounts.is_empty() && page.rules.is_empty() {
+            let message = format!(
+                "Proxy '{}': 'stats admin' with 'stats dashboard' but without 'stats auth' or 'stats http-request': pages of \
+                 other sites whose names resolve to this address can change servers.",
+                written.name.value
+            );
+            self.out.push(Diagnostic::warning(written.span, message).with_form(Form::Bare));
+        }
         let rules = page.rules.iter().filter_map(|rule| self.rule(rule, written, reach, names)).collect();
         let what = "error detected while parsing a 'stats admin' rule";
         let admin = page.admin.iter().filter_map(|line| self.bare_condition(line, &line.words, reach, names, what));

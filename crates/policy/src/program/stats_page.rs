@@ -46,6 +46,13 @@ impl StatsPage {
         target.starts_with(&self.uri)
     }
 
+    /// Whether a request for `target` is one for the API below the page.
+    pub fn is_api_at(&self, target: &[u8]) -> bool {
+        let below = target.strip_prefix(&*self.uri).unwrap_or_default();
+        let below = if self.uri.ends_with(b"/") { below } else { below.strip_prefix(b"/").unwrap_or_default() };
+        self.dashboard && below.starts_with(b"api/")
+    }
+
     /// Whether a proxy of that name is shown and may be changed.
     pub fn shows(&self, proxy: &str) -> bool {
         self.scope.is_empty() || self.scope.iter().any(|name| **name == *proxy)

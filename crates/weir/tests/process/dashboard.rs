@@ -281,6 +281,15 @@ fn nobody_sees_or_changes_more_than_the_page_allows() {
         assert_eq!(answer.status, status, "{path} {field} {form}: {}", answer.body);
     }
     assert_eq!(get(stage.all, change).status, 405);
+    for (method, path, allowed) in [
+        ("DELETE", change, "POST"),
+        ("PUT", "/stats/api/v1/servers", "GET, HEAD"),
+        ("OPTIONS", "/stats/api/v1/config", "GET, HEAD"),
+    ] {
+        let answer = send(stage.all, &format!("{method} {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n"));
+        assert_eq!(answer.status, 405, "{method} {path}");
+        assert!(answer.head.contains(&format!("allow: {}\r\n", allowed.to_lowercase())), "{}", answer.head);
+    }
     assert_eq!(get(stage.all, "/stats/api/v1/none").status, 404);
     assert_eq!(get(stage.all, "/stats/api/v1/tables/none").status, 404);
     // Without the keyword these are addresses of the page, which is HAProxy's.
@@ -305,5 +314,10 @@ fn nobody_sees_or_changes_more_than_the_page_allows() {
     assert_eq!(asked("topology")["frontends"].as_array().map(Vec::len), Some(0));
     assert_eq!(asked("tables")["tables"].as_array().map(Vec::len), Some(0));
     assert_eq!(asked("rules")["rules"].as_array().map(Vec::len), Some(0));
-    assert!(asked("config")["files"][0]["lines"].as_array().is_some_and(|lines| lines.len() > 20));
+    let config = asked("config");
+    let lines = config["files"][0]["lines"].as_array().expect("lines");
+    let shown: Vec<&str> = lines.iter().filter_map(Value::as_str).filter(|line| !line.is_empty()).collect();
+    assert!(lines.len() > 20 && shown[0].ends_with(" app"), "{shown:?}");
+    assert!(!shown.iter().any(|line| line.contains("asking") || line.contains("global")), "{shown:?}");
+    assert_eq!(config["diagnostics"].as_array().map(Vec::len), Some(0));
 }

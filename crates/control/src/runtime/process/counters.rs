@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use config::spec::RuntimeLevel;
 use engine::worker::{Process, Worker};
 use live::counters::{Http2Counters, ObjectCounters};
 
@@ -13,7 +14,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     "debug counters [?|all|bug|cnt|chk|glt]*",
     "dump/reset rare event counters",
     Run::Gradual(counters),
-)];
+)
+.at(RuntimeLevel::Operator)];
 
 /// A counter: its type, the place in the code and what it counts, and its value.
 type Row = (&'static str, &'static str, &'static str, fn(&Found<'_>) -> u64);
@@ -62,6 +64,8 @@ const ROWS: &[Row] = &[
 
 /// What is asked for.
 struct Wish {
+    /// It changes what is counted.
+    changes: bool,
     resets: bool,
     all: bool,
     kinds: Vec<String>,
@@ -69,11 +73,12 @@ struct Wish {
 
 /// `None`: there is no such word.
 fn read(words: &[String]) -> Option<Wish> {
-    let mut wish = Wish { resets: false, all: false, kinds: Vec::new() };
+    let mut wish = Wish { changes: false, resets: false, all: false, kinds: Vec::new() };
     for word in words {
         match word.as_str() {
-            "show" | "on" | "off" => {}
-            "reset" => wish.resets = true,
+            "show" => {}
+            "on" | "off" => wish.changes = true,
+            "reset" => (wish.changes, wish.resets) = (true, true),
             "all" => wish.all = true,
             kind @ ("bug" | "chk" | "cnt" | "glt") => wish.kinds.push(kind.to_ascii_uppercase()),
             _ => return None,
@@ -92,8 +97,8 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             );
             return Ok(());
         };
-        // These only change what is counted, which nothing here does.
-        if !wish.resets && words.iter().any(|word| word == "on" || word == "off") {
+        // Switching changes nothing: everything is always counted.
+        if wish.changes && (!call.permits(RuntimeLevel::Admin) || !wish.resets) {
             return Ok(());
         }
         let here = engine::on_every_worker(&call.state.process, |_| {

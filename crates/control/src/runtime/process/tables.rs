@@ -98,9 +98,12 @@ fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chos
         }
         "key" => Some(Chosen::Key(4)),
         "ptr" => {
-            let digits = call.word(4).strip_prefix("0x").unwrap_or_default();
-            let Ok(number) = u64::from_str_radix(digits, 16) else {
+            let Some(digits) = call.word(4).strip_prefix("0x") else {
                 call.refuse("Pointer expected (0xffff notation)\n");
+                return None;
+            };
+            let Ok(number) = u64::from_str_radix(digits, 16) else {
+                call.refuse("Malformed ptr.\n");
                 return None;
             };
             let place = EntryRef::of_number(number);
@@ -237,6 +240,9 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             return Ok(());
         };
         let Some(chosen) = chosen(call, &table, Verb::Show) else { return Ok(()) };
+        if matches!(chosen, Chosen::Key(_)) && !call.permits(RuntimeLevel::Operator) {
+            return Ok(());
+        }
         if call.conversation.level < RuntimeLevel::Operator {
             call.answer.push(header(&table));
             call.answer.push("# contents not dumped due to insufficient privileges\n");

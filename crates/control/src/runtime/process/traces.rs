@@ -18,6 +18,9 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 ];
 
 fn show_trace(call: &mut Call<'_, Worker>) {
+    if !call.word(2).is_empty() && !call.permits(RuntimeLevel::Operator) {
+        return;
+    }
     let sinks = call.state.process.log_targets.trace_sinks();
     let reply = call.state.process.live.traces.show(call.word(2), &sinks);
     answer(call, reply);
