@@ -43,6 +43,7 @@ mod fcgi;
 mod fcgi_ends;
 mod fcgi_parameters;
 mod filters;
+mod finality;
 mod forms;
 mod generations;
 mod glitches;

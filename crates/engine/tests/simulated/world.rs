@@ -4,6 +4,8 @@
 //! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` so many times as many
 //! seeds, `SIMULATED_RECORDS` all of them over a transport that moves the borders of what is read and written.
 
+mod refusals;
+
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
@@ -231,15 +233,7 @@ impl Worlds {
         let loaded = config::load(&[file], Environment::new(), &options);
         let mut found = loaded.diagnostics.clone();
         let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &LIMITS, &mut found);
-        let bad: Vec<String> = found
-            .iter()
-            .filter(|diagnostic| diagnostic.is_alert())
-            .map(|diagnostic| {
-                let mut text = String::new();
-                diagnostic.render(&loaded.sources, 0, &mut text);
-                text
-            })
-            .collect();
+        let bad = refusals::alerts(&found, &loaded.sources);
         assert!(bad.is_empty(), "{}\n{}", bad.concat(), self.text);
         let mut program = compiled.unwrap();
         if let Some(change) = self.change {

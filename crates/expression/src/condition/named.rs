@@ -2,7 +2,7 @@
 //! itself.
 
 use super::{Acl, Verdict};
-use crate::sample::Context;
+use crate::sample::{Awaited, Context};
 use crate::{Argument, Arguments, Checking};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Named {
         match self.acl.evaluate(context) {
             Verdict::Yes => Some(!self.negated),
             Verdict::No => Some(self.negated),
-            Verdict::Unknown => context.missing(),
+            Verdict::Unknown => context.missing(Awaited::Nested),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Converters of FIX, the Financial Information eXchange: whether a message is right, and its tags.
 
 use super::Converter;
-use crate::sample::{Context, Type, Value};
+use crate::sample::{Awaited, Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
 /// Every converter of the family.
@@ -65,9 +65,9 @@ fn number(text: &[u8]) -> Option<u32> {
 fn tag_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (mut rest, wanted) = (value.bytes()?, arguments.int(0)?);
     loop {
-        let Some(named) = memchr::memchr(b'=', rest) else { return context.missing() };
+        let Some(named) = memchr::memchr(b'=', rest) else { return context.missing(Awaited::Bytes) };
         let tag = number(&rest[..named]);
-        let Some(end) = memchr::memchr(END, &rest[named..]) else { return context.missing() };
+        let Some(end) = memchr::memchr(END, &rest[named..]) else { return context.missing(Awaited::Bytes) };
         let found = &rest[named + 1..named + end];
         if tag.is_some_and(|tag| i64::from(tag) == wanted) {
             if found.is_empty() {
@@ -91,7 +91,7 @@ fn is_valid<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Op
             context.settled();
             Some(Value::Bool(is_valid))
         }
-        None => context.missing(),
+        None => context.missing(Awaited::Bytes),
     }
 }
 

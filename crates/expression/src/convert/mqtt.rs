@@ -2,7 +2,7 @@
 //! packet's length.
 
 use super::Converter;
-use crate::sample::{Context, Type, Value};
+use crate::sample::{Awaited, Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,11 +22,15 @@ pub const TABLE: &[Converter] = &[
         Signature::NONE,
         (Type::Bin, Type::Bool),
         "Whether it begins with a CONNECT or CONNACK that is right.",
-        |context, value, _| match packet(value.bytes()?) {
-            Packet::Missing => context.missing(),
-            Packet::Connect(body) => Some(Value::Bool(Connect::read(body).is_some())),
-            Packet::Acknowledgement(body) => Some(Value::Bool(Acknowledgement::read(body).is_some())),
-            Packet::Other => Some(Value::Bool(false)),
+        |context, value, _| {
+            let is_valid = match packet(value.bytes()?) {
+                Packet::Missing => return context.missing(Awaited::Bytes),
+                Packet::Connect(body) => Connect::read(body).is_some(),
+                Packet::Acknowledgement(body) => Acknowledgement::read(body).is_some(),
+                Packet::Other => false,
+            };
+            context.settled();
+            Some(Value::Bool(is_valid))
         },
     ),
 ];
@@ -369,14 +373,19 @@ impl<'a> Acknowledgement<'a> {
 
 fn field_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let query = arguments.made::<Query>(0)?;
-    let found = match packet(value.bytes()?) {
-        Packet::Missing => return context.missing(),
+    let packet = packet(value.bytes()?);
+    if !matches!(packet, Packet::Missing) {
+        context.settled();
+    }
+    let found = match packet {
+        Packet::Missing => return context.missing(Awaited::Bytes),
         Packet::Connect(body) if query.of_connect => Connect::read(body)?.get(query.wanted)?,
         Packet::Acknowledgement(body) if !query.of_connect => Acknowledgement::read(body)?.get(query.wanted)?,
         _ => return None,
     };
     match found {
-        Found::Text(text) => Some(Value::Str(text)),
+        // A field without a byte is none, as in HAProxy.
+        Found::Text(text) => Some(Value::Str(text)).filter(|_| !text.is_empty()),
         Found::Number(number) => {
             let mut text = context.text(10);
             write!(text, "{number}").ok()?;
@@ -451,6 +460,7 @@ mod tests {
             ("OLD", "mqtt_field_value(connect,protocol_name)", "MQTT"),
             ("OLD", "mqtt_field_value(connect,protocol_version)", "4"),
             ("OLD", "mqtt_field_value(connect,client_identifier)", "cid"),
+            ("100c00044d515454040200000000", "mqtt_field_value(connect,client_identifier)", "<none>"),
             ("OLD", "mqtt_field_value(connect,will_topic)", "wt"),
             ("OLD", "mqtt_field_value(connect,will_payload)", "wp"),
             ("OLD", "mqtt_field_value(connect,username)", "usr"),

@@ -2,7 +2,7 @@
 //! them. Must never read a token's bytes as further tokens.
 
 use super::Fetch;
-use crate::sample::{Context, Places, Type, Value};
+use crate::sample::{Awaited, Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
 const TOKEN: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
@@ -52,10 +52,10 @@ fn find<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(usize, &'a 
             }
         }
         let length = if BARE.iter().any(|bare| *bare == name) { 0 } else { number };
-        let Some(next) = behind.get(length..) else { return context.missing() };
+        let Some(next) = behind.get(length..) else { return context.missing(Awaited::Bytes) };
         rest = next;
     }
-    context.missing()
+    context.missing(Awaited::Bytes)
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
@@ -73,7 +73,7 @@ fn body<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>
     }
     match behind.get(..length) {
         Some(body) => Some(Value::Bin(body)),
-        None => context.missing(),
+        None => context.missing(Awaited::Bytes),
     }
 }
 

@@ -356,7 +356,7 @@ mod tests {
             ("res.hdrs_bin,bytes(0,9)", "04686f737403612e62"),
         ];
         check_rows(&Scene::response(200, FIELDS), &rows);
-        check_rows(&Scene::default(), &[("res.hdr(a)", "<incomplete>"), ("req.hdr(a)", "<incomplete>")]);
+        check_rows(&Scene::default(), &[("res.hdr(a)", "<none>"), ("req.hdr(a)", "<incomplete>")]);
         check_rows(&Scene::bytes(b"x"), &[("req.hdr(a)", "<none>")]);
     }
 

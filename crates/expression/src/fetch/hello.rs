@@ -2,7 +2,7 @@
 
 use super::{Fetch, SampleOf, plain};
 use crate::Arguments;
-use crate::sample::{Context, Places, Type, Value};
+use crate::sample::{Awaited, Context, Places, Type, Value};
 use wire::client_hello::{ClientHello, Found, Hello, Message, extension, message, sslv2};
 
 const REQUEST: Places = Places::REQUEST;
@@ -59,7 +59,7 @@ fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
                 Hello::of(message.finish()?)
             }
         },
-        Found::Part => context.missing(),
+        Found::Part => context.missing(Awaited::Bytes),
         _ => None,
     }
 }
@@ -76,10 +76,10 @@ fn version<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let data = context.bytes.data;
     let (major, minor) = match sslv2(data) {
         Found::Whole(version) if context.request.is_none() => version,
-        Found::Part if !data.is_empty() => return context.missing(),
+        Found::Part if !data.is_empty() => return context.missing(Awaited::Bytes),
         _ => match wire::client_hello::version(data) {
             Found::Whole(version) if context.request.is_none() => version,
-            Found::Part => return context.missing(),
+            Found::Part => return context.missing(Awaited::Bytes),
             _ => return None,
         },
     };

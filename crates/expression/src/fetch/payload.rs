@@ -2,7 +2,7 @@
 //! 7.3.5). Must never look beyond what has come.
 
 use super::{Fetch, plain};
-use crate::sample::{Context, Direction, Places, Type, Value};
+use crate::sample::{Awaited, Context, Direction, Places, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use wire::http::Head;
 use wire::rdp;
@@ -42,7 +42,7 @@ const fn list(name: &'static str, places: Places, doc: &'static str) -> Fetch {
 
 /// More bytes may change what is found.
 fn may_change(context: &Context<'_>) {
-    context.missing::<()>();
+    context.missing::<()>(Awaited::Body);
 }
 
 fn length<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -83,7 +83,7 @@ fn payload<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<
         may_change(context);
         return data.get(offset..).filter(|rest| !rest.is_empty()).map(Value::Bin);
     }
-    data.get(offset..offset + length).map_or_else(|| context.missing(), |found| Some(Value::Bin(found)))
+    data.get(offset..offset + length).map_or_else(|| context.missing(Awaited::Bytes), |found| Some(Value::Bin(found)))
 }
 
 /// Where the block begins: from the start of the bytes, or from the end of its length.
@@ -124,10 +124,10 @@ fn payload_lv<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Val
     if offset.saturating_add(bytes) > context.limit {
         return None;
     }
-    let Some(length) = data.get(offset..offset + bytes) else { return context.missing() };
+    let Some(length) = data.get(offset..offset + bytes) else { return context.missing(Awaited::Bytes) };
     let length = length.iter().fold(0_usize, |length, byte| (length << 8) | usize::from(*byte));
     let end = start.checked_add(length).filter(|end| length > 0 && *end <= context.limit)?;
-    data.get(start..end).map_or_else(|| context.missing(), |found| Some(Value::Bin(found)))
+    data.get(start..end).map_or_else(|| context.missing(Awaited::Bytes), |found| Some(Value::Bin(found)))
 }
 
 pub(super) fn proto_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -148,7 +148,7 @@ fn rdp_cookie<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Val
     let data = context.bytes.data;
     match rdp::cookie(data, arguments.text(0).unwrap_or_default()) {
         Some(value) => Some(Value::Str(value)),
-        None if rdp::is_incomplete(data) => context.missing(),
+        None if rdp::is_incomplete(data) => context.missing(Awaited::Bytes),
         None => None,
     }
 }
@@ -157,13 +157,13 @@ fn rdp_cookie_count<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Opti
     let data = context.bytes.data;
     let found = rdp::cookie(data, arguments.text(0).unwrap_or_default()).is_some();
     if !found && !is_understood(context) && (data.len() < ENOUGH || rdp::is_incomplete(data)) {
-        return context.missing();
+        return context.missing(Awaited::Bytes);
     }
     Some(Value::Int(found.into()))
 }
 
 fn wait_end<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    if context.bytes.complete { Some(Value::Bool(true)) } else { context.missing() }
+    if context.bytes.complete { Some(Value::Bool(true)) } else { context.missing(Awaited::End) }
 }
 
 #[cfg(test)]

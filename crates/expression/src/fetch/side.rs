@@ -1,6 +1,6 @@
 //! Which of the two messages a fetch looks at: the same functions serve both. Must never know what is looked for.
 
-use crate::sample::{Context, Direction};
+use crate::sample::{Awaited, Context, Direction};
 use wire::http::Head;
 
 /// The request.
@@ -17,6 +17,6 @@ pub fn head<'a, const SIDE: u8>(context: &Context<'a>) -> Option<&'a Head> {
         REQUEST if context.direction == Direction::Response => None,
         REQUEST => context.request_head(),
         EITHER if context.direction == Direction::Request => context.request_head(),
-        _ => context.response.or_else(|| context.missing()),
+        _ => context.response.or_else(|| context.missing(Awaited::Response)),
     }
 }

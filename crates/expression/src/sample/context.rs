@@ -49,6 +49,24 @@ impl<'a> Bytes<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted;
 
+/// Something that an evaluation asks for and that is not there. Whether it may still come depends on the kind of proxy, the phase and
+/// the state of the message ([`Context::missing`]): a row that may lack something has to name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// Bytes of a stream that is not taken apart.
+    Bytes,
+    /// The head of a request.
+    Request,
+    /// The head of a response.
+    Response,
+    /// More bytes of a message, also of one whose head was taken apart.
+    Body,
+    /// Something that an evaluation within this one waits for.
+    Nested,
+    /// The end of the wait.
+    End,
+}
+
 /// What one evaluation may see.
 pub struct Context<'a> {
     /// The configuration; `None` while it is read.
@@ -170,12 +188,24 @@ impl<'a> Context<'a> {
         &text[..text.len().min(self.limit.saturating_sub(1))]
     }
 
-    /// What is asked for is not there and may still come: says so, unless nothing more is waited for.
-    pub fn missing<T>(&self) -> Option<T> {
-        if !self.bytes.complete {
+    /// Marks the evaluation as incomplete where a missing value may still come.
+    pub fn missing<T>(&self, awaited: Awaited) -> Option<T> {
+        if !self.bytes.complete && self.may_come(awaited) {
             self.incomplete.set(true);
         }
         None
+    }
+
+    /// Whether something that is not there may come while rules wait.
+    fn may_come(&self, awaited: Awaited) -> bool {
+        match awaited {
+            // Where messages are taken apart, their heads are there before rules run, and no bytes below them follow.
+            Awaited::Bytes => self.request.is_none() && self.response.is_none(),
+            Awaited::Request => self.request.is_none() && self.direction == Direction::Request,
+            // It is taken apart before rules see it, or never.
+            Awaited::Response => false,
+            Awaited::Body | Awaited::Nested | Awaited::End => true,
+        }
     }
 
     /// The result of something bounded; none, and the evaluation is marked as exhausted, where the bound was reached.
@@ -196,10 +226,12 @@ impl<'a> Context<'a> {
         if self.request.is_some() {
             return self.request;
         }
-        let Some(unread) = self.unread.filter(|_| self.direction == Direction::Request) else { return self.missing() };
+        let Some(unread) = self.unread.filter(|_| self.direction == Direction::Request) else {
+            return self.missing(Awaited::Request);
+        };
         match unread.look(self.bytes.data) {
             Found::Head(head) => Some(head),
-            Found::Part => self.missing(),
+            Found::Part => self.missing(Awaited::Request),
             Found::Nothing => None,
         }
     }

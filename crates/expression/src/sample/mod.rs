@@ -19,7 +19,7 @@ pub(crate) mod written;
 pub use cast::{Cast, cast, embedded_ipv4};
 pub use configuration::{Configuration, Counted, LiveState, TrackedEntry};
 pub use connection_error::ConnectionError;
-pub use context::{Bytes, Context, Direction, Exhausted, Extract};
+pub use context::{Awaited, Bytes, Context, Direction, Exhausted, Extract};
 pub(crate) use hexadecimal::unhex;
 pub use meter::Meter;
 pub use place::{EvalPlace, Places};
