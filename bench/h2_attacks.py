@@ -1,20 +1,29 @@
 #!/usr/bin/env python3
-"""Measures what attacks by HTTP/2 cost a proxy, and what its other clients feel of them.
+"""Measures what attacks by HTTP/2 cost a proxy: processor time for each megabyte that an attacker sends.
 
-    bench/h2_attacks.py PROXY [PROXY...] [--seconds 3] [--attackers 4] [--only NAME] [--yielding 19] [--rows]
+    bench/h2_attacks.py PROXY [PROXY...] [--megabytes 2] [--rounds 3] [--only NAME[,NAME...]] [--rows]
+    bench/h2_attacks.py PROXY [PROXY...] --quiet [--seconds 3] [--attackers 4] [--yielding 19] [--only NAME] [--rows]
 
-Each proxy runs the same configuration with one thread on the first processor and answers by itself. A quiet client sends a
-request every two milliseconds on a connection of HTTP/1; attackers, whose priority is lower by `--yielding`, share the second
-processor with it. Printed for each attack: the quiet client's median and 99th percentile, in milliseconds and beside those without
-an attack, processor time of the proxy a second, the largest memory beyond that before, in all and for each attacker, and what
-attackers got through. `--rows` prints rows of a table in Markdown. On a machine that does something else as well, run it by
-`nice -n -20 ... --yielding 10`. Linux only; nothing is changed outside of a temporary folder.
+Every proxy runs the same configuration with one thread on the first processor. It answers by itself, except in attacks "to a server",
+whose server answers nothing. An attacker on the second processor sends the frames of an attack, as fast as they are taken, and opens another
+connection whenever one ends. Printed for each attack: milliseconds of processor time (user and system) for each megabyte that the
+attacker has sent, the median of all rounds, in which the proxies alternate; connections that were needed; and the ratio of the
+first proxy to the last one. `--rows` prints rows of a table in Markdown.
+
+With `--quiet`, what other clients feel: a quiet client sends a request every two milliseconds on a connection of HTTP/1; attackers, whose
+priority is lower by `--yielding`, share the second processor with it. Printed for each attack: the quiet client's median and 99th
+percentile, in milliseconds and beside those without an attack, processor time of the proxy a second, the largest memory beyond that
+before, in all and for each attacker, and the pieces that attackers got through. On a machine that does something else as well, run it by
+`nice -n -20 ... --yielding 10`.
+
+Linux only; nothing is changed outside of a temporary folder.
 """
 
 import argparse
 import multiprocessing
 import os
 import re
+import select
 import socket
 import statistics
 import struct
@@ -30,61 +39,166 @@ CONFIG = """global
     maxconn 1000
 defaults
     mode http
+    timeout connect 5s
     timeout client 10s
+    timeout server 10s
     timeout http-request 10s
 frontend f
     bind 127.0.0.1:{port}
-    http-request return status 200 content-type text/plain string {payload}
+    use_backend servers if {{ path -m beg /s }}
+    http-request return status 200 content-type text/plain string {payload} unless {{ path -m beg /s }}
+backend servers
+    server s 127.0.0.1:{server}
 """
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 GET, POST = b"\x82\x86\x84\x01\x01a", b"\x83\x86\x84\x01\x01a"
+# The same with the path `/s`: what follows has to begin with a field.
+GET_SERVER, POST_SERVER = b"\x82\x86\x04\x02/s\x01\x01a", b"\x83\x86\x04\x02/s\x01\x01a"
 
 
 def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
+def number(value):
+    return struct.pack(">I", value)
+
+
 SETTINGS = frame(4, 0, 0)
+ASKED = b"all read"
 NO_WINDOW = frame(4, 0, 0, struct.pack(">HI", 4, 0))
 
 
 def streams(make, first=SETTINGS, count=3000):
-    return [PREFACE + first] + [make(2 * number + 1) for number in range(count)]
+    return [PREFACE + first] + [make(2 * index + 1) for index in range(count)]
 
 
-def flood(piece, open_stream=True, count=3000):
-    opened = frame(1, 4, 1, POST) if open_stream else b""
+def flood(piece, open_stream=True, count=3000, head=POST, flags=4):
+    opened = frame(1, flags, 1, head) if open_stream else b""
     return [PREFACE + SETTINGS + opened] + [piece * 20] * count
 
 
-WINDOWS = b"".join(struct.pack(">HI", 4, 65535 - number % 2) for number in range(170))
+def get(stream, block=GET):
+    return frame(1, 5, stream, block)
 
-# What each does on a connection, piece by piece. Then it waits for the end of that one, and opens another: there are never more
-# connections than attackers.
+
+def post(stream, block=POST):
+    return frame(1, 4, stream, block)
+
+
+def pieces_of(stream, block, count):
+    """A head in a HEADERS frame with its first byte and `count` CONTINUATION frames."""
+    size = -(-(len(block) - 1) // count)
+    parts = [block[1 + at * size : 1 + (at + 1) * size] for at in range(count)]
+    pieces = [frame(9, 4 if at == count - 1 else 0, stream, part) for at, part in enumerate(parts)]
+    return frame(1, 1, stream, block[:1]) + b"".join(pieces)
+
+
+WINDOWS = b"".join(struct.pack(">HI", 4, 65535 - index % 2) for index in range(170))
+LONG = b"\x00\x01b\x7f\x81\x03" + b"v" * 512
+
+# Everything that an attacker does on a connection, piece by piece. Then it waits for the end of that one, and opens another.
 ATTACKS = {
-    "rapid reset": streams(lambda stream: frame(1, 5, stream, GET) + frame(3, 0, stream, struct.pack(">I", 8))),
-    "made you reset": streams(lambda stream: frame(1, 5, stream, GET) + frame(8, 0, stream, bytes(4))),
-    "continuations": [PREFACE + SETTINGS + frame(1, 1, 1, GET)] + [frame(9, 0, 1)] * 100,
-    "hpack bombs, no window": streams(
-        lambda stream: frame(1, 5, stream, GET + (b"\x40\x01a\x00" if stream == 1 else b"") + b"\xbe" * 4000), NO_WINDOW, 300
-    ),
-    "settings": flood(frame(4, 0, 0)),
-    "settings, 170 windows": flood(frame(4, 0, 0, WINDOWS)),
+    # Frames of the connection.
+    "settings": flood(SETTINGS),
+    "settings, 1 unknown": flood(frame(4, 0, 0, struct.pack(">HI", 0x99, 1))),
+    "settings, 170 windows": flood(frame(4, 0, 0, WINDOWS), count=200),
+    "settings acknowledged": flood(frame(4, 1, 0)),
     "pings": flood(frame(6, 0, 0, bytes(8))),
-    "empty payload": flood(frame(0, 0, 1)),
-    "padding": flood(frame(0, 8, 1, b"\xff" + bytes(255))),
+    "pings answered": flood(frame(6, 1, 0, bytes(8))),
+    "windows": flood(frame(8, 0, 0, number(1)) + frame(8, 0, 1, number(1))),
+    "windows of the connection": flood(frame(8, 0, 0, number(1))),
+    "windows of a stream": flood(frame(8, 0, 1, number(1))),
+    "windows of a closed stream": [PREFACE + SETTINGS + get(1)] + [frame(8, 0, 1, number(1)) * 20] * 3000,
+    "departures": flood(frame(7, 0, 0, bytes(8))),
+    "departures, with text": flood(frame(7, 0, 0, bytes(8) + b"x" * 100)),
+    "unknown frames": flood(frame(0xFA, 0, 0, b"x")),
+    "unknown frames of a stream": flood(frame(0xFA, 0, 1)),
+    "priority updates": flood(frame(16, 0, 0, number(3) + b"u=1")),
+    "origin frames": flood(frame(12, 0, 0)),
+    # Frames of a stream.
     "priorities": flood(frame(2, 0, 1, bytes(5))),
-    "windows": flood(frame(8, 0, 0, struct.pack(">I", 1)) + frame(8, 0, 1, struct.pack(">I", 1))),
-    "streams without an end": streams(lambda stream: frame(1, 4, stream, POST)),
-    "lengths that lie": streams(
-        lambda stream: frame(1, 4, stream, POST + b"\x00\x0econtent-length\x011") + frame(0, 1, stream, b"ab")
+    "priorities of idle streams": flood(frame(2, 0, 9, bytes(5))),
+    "empty payload": flood(frame(0, 0, 1)),
+    "payload byte by byte": flood(frame(0, 0, 1, b"x")),
+    "padding": flood(frame(0, 8, 1, b"\xff" + bytes(255))),
+    "resets of a closed stream": [PREFACE + SETTINGS + get(1)] + [frame(3, 0, 1, number(8)) * 20] * 3000,
+    # Requests that are taken back, or that the proxy has to reset.
+    "rapid reset": streams(lambda stream: get(stream) + frame(3, 0, stream, number(8))),
+    "rapid reset, to a server": streams(lambda stream: get(stream, GET_SERVER) + frame(3, 0, stream, number(8))),
+    "rapid reset of posts, to a server": streams(
+        lambda stream: post(stream, POST_SERVER) + frame(0, 0, stream, b"x" * 10) + frame(3, 0, stream, number(8))
     ),
-    "lines in a field": streams(lambda stream: frame(1, 5, stream, GET + b"\x00\x01a\x07b\r\nc: d")),
+    "window of 0": streams(lambda stream: get(stream) + frame(8, 0, stream, bytes(4))),
+    "window of 0, to a server": streams(lambda stream: get(stream, GET_SERVER) + frame(8, 0, stream, bytes(4))),
+    "window overflow": streams(lambda stream: post(stream) + frame(8, 0, stream, number(0x7FFFFFFF))),
+    "window overflow, to a server": streams(
+        lambda stream: get(stream, GET_SERVER) + frame(8, 0, stream, number(0x7FFFFFFF))
+    ),
+    "priority on itself": streams(lambda stream: post(stream) + frame(2, 0, stream, number(stream) + b"\0")),
+    "priority on itself, one stream": flood(frame(2, 0, 1, number(1) + b"\0")),
+    "priority of 4 bytes": streams(lambda stream: post(stream) + frame(2, 0, stream, bytes(4))),
+    "head that depends on itself": streams(lambda stream: frame(1, 0x25, stream, number(stream) + b"\0" + GET)),
+    "payload after the end": streams(lambda stream: get(stream) + frame(0, 0, stream, b"x")),
+    "payload after the end, to a server": streams(
+        lambda stream: get(stream, GET_SERVER) + frame(0, 0, stream, b"x")
+    ),
+    "head after the end": streams(lambda stream: get(stream) + get(stream)),
+    "head after the end, to a server": streams(lambda stream: get(stream, GET_SERVER) + get(stream, GET_SERVER)),
+    "lengths that lie": streams(lambda stream: post(stream, POST + b"\x0f\x0d\x011") + frame(0, 1, stream, b"ab")),
+    "lengths that lie, to a server": streams(
+        lambda stream: post(stream, POST_SERVER + b"\x0f\x0d\x011") + frame(0, 1, stream, b"ab")
+    ),
+    "lengths too short": streams(lambda stream: post(stream, POST + b"\x0f\x0d\x013") + frame(0, 1, stream, b"ab")),
+    "payload beyond the window": streams(
+        lambda stream: post(stream, POST_SERVER) + frame(0, 0, stream, bytes(16384)) * 5, count=200
+    ),
+    "streams without an end": streams(post),
+    "streams without an end, to a server": streams(lambda stream: post(stream, POST_SERVER)),
+    "trailers": streams(lambda stream: post(stream) + frame(1, 5, stream, b"\x00\x01b\x01c")),
+    "trailers, to a server": streams(lambda stream: post(stream, POST_SERVER) + frame(1, 5, stream, b"\x00\x01b\x01c")),
+    "trailers that end nothing": streams(lambda stream: post(stream) + frame(1, 4, stream, b"\x00\x01b\x01c")),
+    "trailers with a pseudo field": streams(lambda stream: post(stream) + frame(1, 5, stream, b"\x84")),
+    # Heads.
+    "requests": streams(get),
+    "posts that end": streams(lambda stream: post(stream) + frame(0, 1, stream)),
+    "path with a blank": streams(lambda stream: get(stream, b"\x82\x86\x04\x03/ b\x01\x01a")),
+    "upper case": streams(lambda stream: get(stream, GET + b"\x00\x01B\x01c")),
+    "lines in a field": streams(lambda stream: get(stream, GET + b"\x00\x01a\x07b\r\nc: d")),
+    "connection field": streams(lambda stream: get(stream, GET + b"\x00\x0aconnection\x05close")),
+    "no path": streams(lambda stream: get(stream, b"\x82\x86\x01\x01a")),
+    "two paths": streams(lambda stream: get(stream, GET + b"\x84")),
+    "no fields": streams(lambda stream: get(stream, b"")),
+    "method with a blank": streams(lambda stream: get(stream, b"\x02\x03G T\x86\x84\x01\x01a")),
+    "two lengths": streams(lambda stream: post(stream, POST + b"\x0f\x0d\x011\x0f\x0d\x012")),
+    "heads of an even number": [PREFACE + SETTINGS] + [get(2)] * 3000,
+    "continuations": [PREFACE + SETTINGS + frame(1, 1, 1, GET)] + [frame(9, 0, 1)] * 3000,
+    "continuations, 1 byte": [PREFACE + SETTINGS + frame(1, 1, 1, GET)] + [frame(9, 0, 1, b"\x84")] * 3000,
+    "heads in 2 continuations": streams(lambda stream: pieces_of(stream, GET, 2)),
+    "heads in 6 continuations": streams(lambda stream: pieces_of(stream, GET, 6)),
+    "heads in 30 continuations": streams(lambda stream: pieces_of(stream, GET + b"\x00\x01b\x12" + b"v" * 18, 30)),
+    "hpack bombs": streams(lambda stream: get(stream, GET + (b"\x40\x01a\x00" if stream == 1 else b"") + b"\xbe" * 4000), count=300),
+    "hpack bombs, no window": streams(
+        lambda stream: get(stream, GET + (b"\x40\x01a\x00" if stream == 1 else b"") + b"\xbe" * 4000), NO_WINDOW, 300
+    ),
     "table turned over": streams(
-        lambda stream: frame(1, 5, stream, GET + b"".join(b"\x40\x01a\x7f\x81\x0f" + b"x" * 2048 for _ in range(3))), count=600
+        lambda stream: get(stream, GET + b"".join(b"\x40\x01a\x7f\x81\x0f" + b"x" * 2048 for _ in range(3))), count=600
     ),
-    "broken strings": streams(lambda stream: frame(1, 5, stream, GET + b"\x00\x81\xff\x81\xff"), count=1),
+    "table sizes": streams(lambda stream: get(stream, b"\x20\x3f\xe1\x1f" + GET)),
+    "long fields": streams(lambda stream: get(stream, GET + LONG * 20), count=300),
+    "many fields": streams(lambda stream: get(stream, GET + b"\x00\x01b\x01c" * 90), count=1000),
+    "many cookies": streams(lambda stream: get(stream, GET + b"\x0f\x11\x03a=b" * 90), count=1000),
+    "requests, no window": streams(get, NO_WINDOW),
+    # What ends a connection at once.
+    "broken strings": streams(lambda stream: get(stream, GET + b"\x00\x81\xff\x81\xff"), count=1),
+    "settings of 5 bytes": flood(frame(4, 0, 0, bytes(5)), count=100),
+    "promises": flood(frame(5, 4, 1, number(2) + GET), count=100),
+    "payload of stream 0": flood(frame(0, 0, 0, b"x"), count=100),
+    "frames too large": flood(frame(0, 0, 1, bytes(20000)), count=3),
+    "windows of 0": flood(frame(8, 0, 0, bytes(4)), count=100),
+    "broken prefaces": [PREFACE[:-2] + b"xx"],
+    "connections alone": [PREFACE + SETTINGS],
 }
 
 
@@ -99,9 +213,14 @@ def free_ports(count):
 
 
 def cpu(pid):
-    """Processor time of a process, in seconds (proc(5))."""
-    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    """Processor time of a process, in seconds: of its threads by the scheduler (/proc/PID/task/TID/schedstat), which counts nanoseconds."""
+    spent = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            spent += int(open(f"/proc/{pid}/task/{task}/schedstat").read().split()[0])
+        except OSError:
+            pass
+    return spent / 1e9
 
 
 def memory(pid):
@@ -110,13 +229,78 @@ def memory(pid):
 
 
 def wait_for(port):
-    for _ in range(200):
+    for _ in range(500):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
             time.sleep(0.02)
     sys.exit(f"nothing listens on port {port}")
+
+
+def silent_server(port):
+    """Takes connections and what they say, and answers nothing."""
+    listener = socket.create_server(("127.0.0.1", port), backlog=1000)
+    poller, connections = select.poll(), {}
+    poller.register(listener, select.POLLIN)
+    while True:
+        for descriptor, _ in poller.poll():
+            if descriptor == listener.fileno():
+                connection = listener.accept()[0]
+                connections[connection.fileno()] = connection
+                poller.register(connection, select.POLLIN)
+                continue
+            try:
+                if connections[descriptor].recv(65536):
+                    continue
+            except OSError:
+                pass
+            poller.unregister(descriptor)
+            connections.pop(descriptor).close()
+
+
+def send_all(port, data, most):
+    """Sends `data`, but no more than `most` bytes of it and the question whether they were read, on a connection of its own, until that
+    is answered or the connection ends. Returns how many bytes were taken."""
+    sent, data = 0, bytes(data[:most]) + frame(6, 0, 0, ASKED)
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.setblocking(False)
+            poller = select.poll()
+            poller.register(connection, select.POLLIN | select.POLLOUT)
+            tail = b""
+            while True:
+                # A proxy that reads no more has nothing more to do.
+                events = poller.poll(300)
+                if not events or events[0][1] & (select.POLLERR | select.POLLHUP):
+                    break
+                if events[0][1] & select.POLLIN:
+                    got = connection.recv(1 << 18)
+                    tail += got
+                    if not got or ASKED in tail:
+                        break
+                    tail = tail[-len(ASKED) :]
+                if sent < len(data) and events[0][1] & select.POLLOUT:
+                    sent += connection.send(data[sent : sent + 65536])
+                    if sent == len(data):
+                        poller.modify(connection, select.POLLIN)
+    except OSError:
+        pass
+    return sent
+
+
+def cost(process, port, pieces, options):
+    """Milliseconds of processor time for a megabyte, and connections for it."""
+    data, most = b"".join(pieces), options.megabytes * 1e6
+    data = memoryview(data)
+    before, sent, connections = cpu(process.pid), 0, 0
+    end = time.monotonic() + options.longest
+    while sent < most and time.monotonic() < end:
+        sent += send_all(port, data, int(most - sent))
+        connections += 1
+    time.sleep(0.05)
+    megabytes = max(sent, 1) / 1e6
+    return (cpu(process.pid) - before) * 1e3 / megabytes, connections / megabytes
 
 
 def attack(port, pieces, counted, seconds, yielding):
@@ -126,9 +310,9 @@ def attack(port, pieces, counted, seconds, yielding):
         try:
             with socket.create_connection(("127.0.0.1", port), 2) as connection:
                 connection.settimeout(0.5)
-                for number in range(0, len(pieces), 20):
-                    connection.sendall(b"".join(pieces[number : number + 20]))
-                    counted.value += min(20, len(pieces) - number)
+                for index in range(0, len(pieces), 20):
+                    connection.sendall(b"".join(pieces[index : index + 20]))
+                    counted.value += min(20, len(pieces) - index)
                     connection.setblocking(False)
                     try:
                         while connection.recv(65536):
@@ -182,51 +366,94 @@ def measure(process, port, pieces, options):
     return median, high, spent, held, sum(count.value for count in counted)
 
 
+class Proxy:
+    """A program that runs with the configuration."""
+
+    def __init__(self, program, folder, server, payload):
+        self.program, (self.port,) = program, free_ports(1)
+        path = os.path.join(folder, f"proxy{self.port}")
+        with open(path, "w") as file:
+            file.write(CONFIG.format(port=self.port, server=server, payload=payload))
+        command = ["taskset", "-c", "0", program, "-db", "-f", path]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        wait_for(self.port)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def check(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"{self.program} has ended")
+
+
+def compare_costs(options, chosen, folder, server):
+    for name, pieces in chosen.items():
+        found = [[] for _ in options.proxies]
+        for _ in range(options.rounds):
+            for program, costs in zip(options.proxies, found):
+                with Proxy(program, folder, server, "x") as proxy:
+                    costs.append(cost(proxy.process, proxy.port, pieces, options))
+                    proxy.check()
+        times = [statistics.median(time for time, _ in costs) for costs in found]
+        connections = [statistics.median(count for _, count in costs) for costs in found]
+        ratio = times[0] / times[-1]
+        if options.rows:
+            print(f"| {name} | " + " | ".join(f"{time:.1f}" for time in times) + f" | {ratio:.2f} |", flush=True)
+            continue
+        shown = ", ".join(f"{time:8.1f} ms ({count:5.0f} connections)" for time, count in zip(times, connections))
+        print(f"{name:36} {shown}   {ratio:5.2f}", flush=True)
+
+
+def show_quiet_client(options, chosen, folder, server):
+    for name, pieces in chosen.items():
+        if not options.rows:
+            print(name)
+        for program in options.proxies:
+            with Proxy(program, folder, server, "x" * 1000) as proxy:
+                calm = measure(proxy.process, proxy.port, None, options)
+                median, high, spent, held, count = measure(proxy.process, proxy.port, pieces, options)
+                proxy.check()
+            each = spent * options.seconds * 1e6 / max(count, 1)
+            kept = held / 1024 / options.attackers
+            if options.rows:
+                shown = f"{median / calm[0]:.1f} | {high / calm[1]:.1f} | {spent * 100:.0f} % | {each:.1f} µs | {kept:.0f} KB"
+                print(f"| {name} | {os.path.basename(program)} | {shown} |", flush=True)
+                continue
+            print(
+                f"  {program}: 50 % {median:.2f} ms ({median / calm[0]:.1f}), 99 % {high:.2f} ms"
+                f" ({high / calm[1]:.1f}), {spent * 100:.0f} % of a processor, {held / 1024:.0f} KB more,"
+                f" {kept:.0f} KB an attacker, {count / options.seconds:.0f} pieces a second, {each:.1f} µs each",
+                flush=True,
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("proxies", nargs="+")
+    parser.add_argument("--megabytes", type=float, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--longest", type=float, default=4, help="seconds of one measurement at most")
+    parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--attackers", type=int, default=4)
     parser.add_argument("--only")
     parser.add_argument("--yielding", type=int, default=19)
     parser.add_argument("--rows", action="store_true")
     options = parser.parse_args()
+    names = options.only.split(",") if options.only else list(ATTACKS)
+    chosen = {name: pieces for name, pieces in ATTACKS.items() if name in names}
     os.sched_setaffinity(0, {1})
-    ports = free_ports(len(options.proxies))
+    (server_port,) = free_ports(1)
+    server = multiprocessing.Process(target=silent_server, args=(server_port,), daemon=True)
+    server.start()
+    wait_for(server_port)
     with tempfile.TemporaryDirectory() as folder:
-        for name, pieces in ATTACKS.items():
-            if options.only not in (None, name):
-                continue
-            if not options.rows:
-                print(name)
-            for program, port in zip(options.proxies, ports):
-                path = os.path.join(folder, "proxy")
-                with open(path, "w") as file:
-                    file.write(CONFIG.format(port=port, payload="x" * 1000))
-                process = subprocess.Popen(
-                    ["taskset", "-c", "0", program, "-db", "-f", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-                try:
-                    wait_for(port)
-                    calm = measure(process, port, None, options)
-                    median, high, spent, held, count = measure(process, port, pieces, options)
-                    if process.poll() is not None:
-                        raise SystemExit(f"{program} has ended")
-                    cost = spent * options.seconds * 1e6 / max(count, 1)
-                    each = held / 1024 / options.attackers
-                    if options.rows:
-                        shown = f"{median / calm[0]:.1f} | {high / calm[1]:.1f} | {spent * 100:.0f} % | {cost:.1f} µs | {each:.0f} KB"
-                        print(f"| {name} | {os.path.basename(program)} | {shown} |", flush=True)
-                        continue
-                    print(
-                        f"  {program}: 50 % {median:.2f} ms ({median / calm[0]:.1f}), 99 % {high:.2f} ms"
-                        f" ({high / calm[1]:.1f}), {spent * 100:.0f} % of a processor, {held / 1024:.0f} KB more,"
-                        f" {each:.0f} KB an attacker, {count / options.seconds:.0f} pieces a second, {cost:.1f} µs each",
-                        flush=True,
-                    )
-                finally:
-                    process.terminate()
-                    process.wait()
+        (show_quiet_client if options.quiet else compare_costs)(options, chosen, folder, server_port)
+    server.terminate()
 
 
 if __name__ == "__main__":

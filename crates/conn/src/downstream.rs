@@ -107,6 +107,22 @@ impl Downstream {
         on!(self, either => either.has_received())
     }
 
+    /// Whether the request has failed already: its client has reset it, or has made that necessary.
+    pub fn is_withdrawn(&self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(stream) => stream.has_failed(),
+        }
+    }
+
+    /// Whether all of a request that has failed had come.
+    pub fn was_whole(&self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(stream) => stream.was_whole(),
+        }
+    }
+
     /// Whether nothing is left to be read of a request whose end is told apart from its payload.
     pub fn has_ended(&self) -> bool {
         match self {

@@ -18,7 +18,9 @@ impl GlitchLimits {
 
     /// Whether it is to end at once.
     pub fn kills(self, glitches: u32) -> bool {
-        self.threshold > 0 && glitches >= self.threshold && rt::usage_of(rt::worker()) >= self.usage
+        self.threshold > 0
+            && glitches >= self.threshold
+            && (self.usage == 0 || rt::usage_of(rt::worker()) >= self.usage)
     }
 }
 

@@ -151,12 +151,10 @@ fn rapid_reset_without_a_window_holds_nothing() {
 /// CVE-2025-8671: what makes us reset a stream ends it for its task as well, and it counts as open until that has let go.
 #[test]
 fn made_you_reset_opens_no_more_streams_than_were_granted() {
-    let tricks: [&dyn Fn(u32) -> Vec<u8>; 5] = [
+    let tricks: [&dyn Fn(u32) -> Vec<u8>; 3] = [
         &|stream| frame(Kind::WindowUpdate, 0, stream, &[0; 4]),
         &|stream| frame(Kind::WindowUpdate, 0, stream, &[0x7f, 255, 255, 255]),
         &|stream| frame(Kind::Data, 0, stream, b"x"),
-        &|stream| headers(stream, true, GET),
-        &|stream| frame(Kind::Priority, 0, stream, &[&stream.to_be_bytes()[..], &[0]].concat()),
     ];
     for (number, trick) in tricks.iter().enumerate() {
         let mut machine = server(&[]);
@@ -171,6 +169,32 @@ fn made_you_reset_opens_no_more_streams_than_were_granted() {
             assert!(stream.poll_closed(&mut cx()).is_ready(), "trick {number}: its task is told");
         }
         assert!(machine.held() < BASE, "{}", machine.held());
+    }
+}
+
+/// Frames that no client of HTTP/2 sends end the connection at once: resets of their streams could be provoked again and again.
+#[test]
+fn frames_that_break_the_protocol_end_the_connection() {
+    let itself = |stream: u32| [&stream.to_be_bytes()[..], &[0]].concat();
+    let depends = flag::END_HEADERS | flag::END_STREAM | flag::PRIORITY;
+    let rows = [
+        (frame(Kind::Priority, 0, 1, &itself(1)), ErrorCode::ProtocolError),
+        (frame(Kind::Priority, 0, 9, &itself(9)), ErrorCode::ProtocolError),
+        (frame(Kind::Priority, 0, 1, &[0; 4]), ErrorCode::FrameSizeError),
+        (frame(Kind::Headers, depends, 3, &[&itself(3)[..], GET].concat()), ErrorCode::ProtocolError),
+        // Trailers that end nothing.
+        (headers(1, false, &[0, 1, b'b', 1, b'c']), ErrorCode::ProtocolError),
+        // A second head, after the end of a request.
+        ([headers(3, true, GET), headers(3, true, GET)].concat(), ErrorCode::StreamClosed),
+    ];
+    for (frames_sent, code) in rows {
+        let mut machine = server(&[]);
+        take(&mut machine, &headers(1, false, POST));
+        let served = machine.accept();
+        machine.receive(&frames_sent);
+        assert!(machine.is_broken(), "{frames_sent:?}");
+        assert_eq!(gone(&frames(&mut machine)), Some(code as u32), "{frames_sent:?}");
+        drop((served, machine.accept()));
     }
 }
 
@@ -283,7 +307,7 @@ fn hpack_bombs_take_bounded_memory() {
     let entry = [0x40, 1, b'a', 0];
     let mut served = Vec::new();
     for number in 0..100 {
-        let (stream, bomb) = (2 * number + 1, [GET, &entry, &[0xbe; 7000]].concat());
+        let (stream, bomb) = (2 * number + 1, [GET, &entry, &[0xbe; 1500]].concat());
         take(&mut machine, &headers(stream, true, &bomb));
         served.extend(machine.accept());
         machine.send(usize::MAX);
@@ -391,6 +415,41 @@ fn settings_count_from_when_they_are_read() {
     assert_eq!(send(&mut machine, 39, 5_000), 0);
     assert_eq!(send(&mut machine, 39, 5_000), 1);
     drop(served);
+}
+
+/// A body that fits the window needs no more of it: a small POST costs no frame, and no more comes than was announced.
+#[test]
+fn a_body_that_fits_its_window_is_granted_no_more() {
+    let length = |length: &str| {
+        let value = [&[0x0f, 0x0d, length.len() as u8], length.as_bytes()].concat();
+        [POST, &value].concat()
+    };
+    for (block, windows) in [(POST.to_vec(), 1), (length("5"), 0), (length("16384"), 0), (length("16385"), 1)] {
+        let mut machine = server(&[]);
+        take(&mut machine, &headers(1, false, &block));
+        let mut served = machine.accept().unwrap();
+        take_head(&mut served);
+        assert_eq!(count(&frames(&mut machine), Kind::WindowUpdate), windows, "{block:?}");
+        if block == length("16384") {
+            // All of it comes, although the client has read our settings meanwhile, and some of it is padding.
+            take(&mut machine, &frame(Kind::Settings, flag::ACK, 0, &[]));
+            let (mut credit, mut sent) = (16_384_i64, 0_usize);
+            while sent < 16_384 {
+                let some = 1000.min(16_384 - sent).min(usize::try_from(credit - 256).unwrap());
+                let padded = [&[255][..], &vec![b'x'; some], &[0; 255]].concat();
+                take(&mut machine, &frame(Kind::Data, flag::PADDED, 1, &padded));
+                (sent, credit) = (sent + some, credit - padded.len() as i64);
+                let mut buffer = Buffer::with_capacity(some);
+                assert_eq!(served.poll_read(&mut cx(), &mut buffer).map(Result::unwrap), Poll::Ready(some));
+                for (header, payload) in frames(&mut machine) {
+                    if (header.kind, header.stream) == (Kind::WindowUpdate, 1) {
+                        credit += i64::from(u32::from_be_bytes(*payload.first_chunk().unwrap()));
+                    }
+                }
+            }
+            take(&mut machine, &frame(Kind::Data, flag::END_STREAM, 1, b""));
+        }
+    }
 }
 
 /// Padding counts against windows, and is given back.

@@ -8,11 +8,14 @@ use wire::http::priority::Priority;
 use wire::http::{Fields, Framing, Head};
 
 use super::Role;
-use super::counts;
+use super::counts::{self, FAILED_STREAM};
 use super::half::{Arrival, Later};
 use super::reader::{Event, Limit};
 use super::spare;
 use super::state::{Fault, State};
+
+/// Bytes of a head with too many fields that cost a point of its client's budget.
+const FIELDS_OF_A_POINT: u32 = 64;
 
 /// Heads of an answer that wait to be taken: all but the last one are interim.
 const MOST_LATER: usize = 8;
@@ -95,7 +98,7 @@ impl<'b> Whole<'b> {
 
     /// It is decoded whatever becomes of its stream: what follows may refer to it. `limit`: no stream above that one is taken.
     pub(super) fn read(&self, decoder: &mut Decoder, limit: Limit, state: &mut State) -> Result<Event, Fault> {
-        state.note_glitches(counts::of_pieces(self.pieces.saturating_sub(1), self.bytes.len()));
+        self.count_pieces(state);
         if self.stream.is_multiple_of(2) {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
@@ -106,6 +109,16 @@ impl<'b> Whole<'b> {
                 self.read_answer(decoder, state)
             }
             (_, false) => self.read_trailers(decoder, state),
+        }
+    }
+
+    /// Counts a block that came in many small pieces.
+    #[inline]
+    fn count_pieces(&self, state: &mut State) {
+        let glitches = counts::of_pieces(self.pieces.saturating_sub(1), self.bytes.len());
+        if glitches > 0 {
+            state.note_glitches(glitches);
+            state.charge(FAILED_STREAM * glitches);
         }
     }
 
@@ -127,9 +140,12 @@ impl<'b> Whole<'b> {
         });
         decoded.map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
+        if self.depends_on_itself {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
         let refused = if stream > limit.last || state.open() >= state.terms.max_streams {
             Some(ErrorCode::RefusedStream)
-        } else if outcome.is_err() || self.depends_on_itself {
+        } else if outcome.is_err() {
             Some(ErrorCode::ProtocolError)
         } else {
             None
@@ -141,7 +157,13 @@ impl<'b> Whole<'b> {
         }
         half.arrival = match outcome {
             Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
-            Ok(Outcome::Invalid | Outcome::TooMany) => Arrival::Refused { status: 400 },
+            Ok(Outcome::Invalid) => Arrival::Refused { status: 400 },
+            Ok(Outcome::TooMany) => {
+                // Each byte may be a field, which costs much more than it.
+                let fields = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+                state.charge(FAILED_STREAM + fields / FIELDS_OF_A_POINT);
+                Arrival::Refused { status: 400 }
+            }
             Ok(Outcome::TooLarge) | Err(_) => Arrival::Refused { status: 431 },
         };
         half.has_head = true;
@@ -154,10 +176,10 @@ impl<'b> Whole<'b> {
             half.priority = priority;
             state.queue.note(priority);
         }
+        let has_more = !self.ends_stream;
         state.begin(stream, half);
-        if !self.ends_stream {
-            state.enlarge(stream);
-            state.note_taken(stream, 0);
+        if has_more {
+            state.welcome_payload(stream);
         }
         Ok(Event::Opened(stream))
     }
@@ -209,10 +231,18 @@ impl<'b> Whole<'b> {
         let Some(half) = state.half(self.stream).filter(|half| !(half.failed && was_reset)) else {
             return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
         };
+        // A second head, or trailers that end nothing: such a client does not speak HTTP.
+        if half.ended && state.role == Role::Server {
+            return Err(Fault::Connection(ErrorCode::StreamClosed));
+        }
+        if !self.ends_stream && state.role == Role::Server || self.depends_on_itself {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
+        let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
         if half.ended || half.failed {
             return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
         }
-        if malformed || !self.ends_stream || self.depends_on_itself {
+        if malformed || !self.ends_stream {
             return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
         }
         if !trailers.is_empty() {

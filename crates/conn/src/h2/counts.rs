@@ -1,5 +1,5 @@
-//! What has happened on a connection of HTTP/2, and how much of what costs work and carries nothing its peer may send before
-//! that is a glitch. Must never decide what follows from a count.
+//! Counters of a connection of HTTP/2, the allowance of frames without use, and the budget of its peer's faults. Must never decide
+//! what follows from a count.
 
 use std::time::Duration;
 
@@ -8,8 +8,17 @@ use base::moment::Moment;
 /// Frames without use that a peer may send in a row.
 const ALLOWANCE: u32 = 128;
 
+/// Frames without use that one earns which carries something: a window of the stream and one of the connection.
+const EARNED: u32 = 2;
+
 /// How long it takes until one of them is forgotten.
 const FORGOTTEN: Duration = Duration::from_millis(100);
+
+/// Points of a budget that are restored in that time.
+const RESTORED: u32 = 10;
+
+/// Points of a stream that fails through its peer's fault: one more than it has earned by beginning.
+pub(super) const FAILED_STREAM: u32 = 2;
 
 /// CONTINUATION frames of a block that are no glitch.
 const FEW_PIECES: u32 = 4;
@@ -60,34 +69,63 @@ pub struct Counts {
 /// How many frames without use the peer may still send before each is a glitch: a few at once, and then as many a second
 /// as keepalives need. Frames that carry something earn one each, because peers that measure the path send a PING with what
 /// they receive.
+///
+/// Frames beyond that and other faults cost points of a budget. Time restores them, and so does every stream that begins: a client
+/// may cancel as many requests as it lets be served.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: u32,
+    /// Points that were spent.
+    spent: u32,
+    /// Streams that had begun when a point was last spent.
+    begun: u32,
+    /// Something was spent and is not restored.
+    is_used: bool,
     since: Option<Moment>,
 }
 
 impl Allowance {
     pub(super) const fn new() -> Self {
-        Self { left: ALLOWANCE, since: None }
+        Self { left: ALLOWANCE, spent: 0, begun: 0, is_used: false, since: None }
     }
 
     /// A frame without use. Whether it is a glitch.
     pub(super) fn spend(&mut self) -> bool {
         let over = self.left == 0;
         self.left = self.left.saturating_sub(1);
+        self.is_used = true;
         over
+    }
+
+    /// Charges a fault with `points`; `begun` is the number of streams that have begun so far.
+    pub(super) fn charge(&mut self, points: u32, begun: u32) {
+        let earned = begun.saturating_sub(std::mem::replace(&mut self.begun, begun));
+        self.spent = self.spent.saturating_sub(earned).saturating_add(points);
+        self.is_used = true;
+    }
+
+    /// Points that were spent and are not restored.
+    pub(super) fn spent(&self) -> u32 {
+        self.spent
     }
 
     /// A frame that carries something.
     #[inline]
     pub(super) fn earn(&mut self) {
-        self.left = (self.left + 1).min(ALLOWANCE);
+        self.left = (self.left + EARNED).min(ALLOWANCE);
     }
 
     /// Time passes.
     pub(super) fn advance(&mut self, now: Moment) {
-        if self.left == ALLOWANCE {
-            self.since = None;
+        if self.is_used {
+            self.restore(now);
+        }
+    }
+
+    #[cold]
+    fn restore(&mut self, now: Moment) {
+        if self.left == ALLOWANCE && self.spent == 0 {
+            (self.is_used, self.since) = (false, None);
             return;
         }
         let since = *self.since.get_or_insert(now);
@@ -95,6 +133,7 @@ impl Allowance {
         let forgotten = u32::try_from(forgotten).unwrap_or(u32::MAX).min(ALLOWANCE);
         if forgotten > 0 {
             self.left = (self.left + forgotten).min(ALLOWANCE);
+            self.spent = self.spent.saturating_sub(forgotten * RESTORED);
             self.since = Some(since + FORGOTTEN * forgotten);
         }
     }
@@ -122,9 +161,28 @@ mod tests {
         allowance.advance(start + Duration::from_millis(250));
         assert_eq!((0..5).filter(|_| allowance.spend()).count(), 3);
         allowance.earn();
-        assert_eq!((0..2).filter(|_| allowance.spend()).count(), 1);
+        assert_eq!((0..3).filter(|_| allowance.spend()).count(), 1);
         allowance.advance(start + Duration::from_secs(3600));
         assert_eq!((0..200).filter(|_| allowance.spend()).count(), 72);
+    }
+
+    /// Streams that begin pay for as many that fail, and so does time.
+    #[test]
+    fn faults_are_restored_by_streams_and_by_time() {
+        let mut allowance = Allowance::new();
+        let start = Moment::ZERO + Duration::from_secs(5);
+        // Every other stream fails.
+        (1..1000).for_each(|number| allowance.charge(FAILED_STREAM, 2 * number));
+        assert_eq!(allowance.spent(), FAILED_STREAM);
+        // All of them do.
+        (1..=100).for_each(|number| allowance.charge(FAILED_STREAM, 2000 + number));
+        assert_eq!(allowance.spent(), 101);
+        // Time begins to count with the first look at it.
+        allowance.advance(start);
+        allowance.advance(start + Duration::from_millis(350));
+        assert_eq!(allowance.spent(), 101 - 30);
+        allowance.advance(start + Duration::from_secs(3600));
+        assert_eq!(allowance.spent(), 0);
     }
 
     /// As HAProxy 3.5 counts them.

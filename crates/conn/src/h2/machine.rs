@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use base::buffer::Buffer;
+use base::moment::Moment;
 
 use super::mover::Mover;
 use super::reader::Event;
@@ -70,6 +71,11 @@ impl Machine {
                 return taken;
             }
         }
+    }
+
+    /// Time passes.
+    pub fn advance(&mut self, now: Moment) {
+        self.mover.advance(now);
     }
 
     /// Takes at most `most` bytes of output.

@@ -8,8 +8,11 @@
 #[cfg(test)]
 mod attacks;
 mod block;
+#[cfg(test)]
+mod budgets;
 mod connection;
 mod counts;
+mod faults;
 mod half;
 mod halves;
 mod handle;
@@ -52,6 +55,10 @@ enum Role {
     Client,
 }
 
+/// Points of a client's budget where the configuration sets no threshold for glitches: 1,000 streams that all fail, or as many
+/// frames without use beyond the free ones.
+pub const BUDGET: u32 = 1000;
+
 /// How the questions stand whether the peer of an idle connection is there (`idle-ping`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ping {
@@ -88,6 +95,8 @@ pub struct Terms {
     pub accept_unsafe: bool,
     /// What follows from glitches.
     pub glitches: GlitchLimits,
+    /// Points that faults of the peer may cost before the connection ends ([`BUDGET`]). 0: no limit.
+    pub budget: u32,
 }
 
 impl Default for Terms {
@@ -103,6 +112,7 @@ impl Default for Terms {
             extends: true,
             accept_unsafe: false,
             glitches: GlitchLimits::default(),
+            budget: 0,
         }
     }
 }

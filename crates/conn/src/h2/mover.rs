@@ -16,6 +16,7 @@ use super::handle::Kill;
 use super::reader::{DEPARTING, Event, Limit, Reader};
 use super::state::{Fault, State};
 use super::{Ping, Role, Terms};
+use crate::glitches::GlitchLimits;
 use crate::transport::Transport;
 
 /// Frames, or pieces of frames, that are read in a turn.
@@ -158,21 +159,30 @@ impl Mover {
             }
         }
         for _ in 0..FRAMES {
-            if write(cx, transport, &mut state).is_err() || self.over && state.waiting() == 0 {
-                return Poll::Ready(None);
-            }
             if self.over || state.is_stuffed() {
-                return Poll::Pending;
+                if write(cx, transport, &mut state).is_err() || self.over && state.waiting() == 0 {
+                    return Poll::Ready(None);
+                }
+                if self.over || state.is_stuffed() {
+                    return Poll::Pending;
+                }
             }
             match self.step(input, &mut state) {
                 Event::Progress => {}
                 Event::Opened(stream) => return Poll::Ready(Some(stream)),
                 Event::More => {
+                    // All that frames of one read have left goes out in one write.
+                    if write(cx, transport, &mut state).is_err() {
+                        return Poll::Ready(None);
+                    }
                     if !std::task::ready!(self.poll_read(cx, transport, input, &mut state)) {
                         return Poll::Ready(None);
                     }
                 }
             }
+        }
+        if write(cx, transport, &mut state).is_err() {
+            return Poll::Ready(None);
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -183,7 +193,7 @@ impl Mover {
         let event = match self.reader.take(input, state) {
             Ok(event) => event,
             Err(Fault::Stream(stream, code)) => {
-                state.note_glitches(1);
+                state.note_failed_stream();
                 state.counts.stream_errors += 1;
                 state.counts.resets_sent += 1;
                 state.reset(stream, code);
@@ -200,7 +210,9 @@ impl Mover {
                 Event::Progress
             }
         };
-        self.judge(state);
+        if state.suspicious || state.knows_departure {
+            self.judge(state);
+        }
         event
     }
 
@@ -228,10 +240,14 @@ impl Mover {
     }
 
     /// Draws the conclusions from glitches, and from an answer that the peer knows of the departure.
+    #[cold]
     fn judge(&mut self, state: &mut State) {
+        state.suspicious = false;
         let limits = state.terms.glitches;
-        if !self.over && limits.leaves(state.glitches) {
-            if limits.kills(state.glitches) {
+        let (glitches, budget) = (state.glitches, GlitchLimits { threshold: state.terms.budget, ..limits });
+        if !self.over && (limits.leaves(glitches) || budget.leaves(state.allowance.spent())) {
+            state.suspicious = true;
+            if limits.kills(glitches) || budget.kills(state.allowance.spent()) {
                 return self.end(state, ErrorCode::EnhanceYourCalm);
             }
             match state.role {

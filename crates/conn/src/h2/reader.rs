@@ -13,6 +13,9 @@ use super::state::{Fault, State};
 /// Bytes of frames other than payload and heads that are read.
 const MOST_CONTROL: usize = 1024;
 
+/// Bytes of a window that are worth a frame. Smaller ones are paid for by the payload that was sent.
+const LEAST_WINDOW: u32 = 1024;
+
 /// Frames that a head may be spread over.
 const MOST_PIECES: u32 = 32;
 
@@ -75,7 +78,13 @@ impl Reader {
 
     /// Takes the next frame of what was read, or a piece of it.
     pub(super) fn take(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
-        let Some((frame, left)) = self.frame else { return self.take_header(input, state) };
+        let (frame, left) = match self.frame {
+            Some(known) => known,
+            None => match self.take_header(input, state)? {
+                Some(known) => known,
+                None => return Ok(Event::More),
+            },
+        };
         match frame.kind {
             Kind::Data => self.take_payload(frame, left, input, state),
             Kind::Headers | Kind::Continuation => {
@@ -95,18 +104,17 @@ impl Reader {
                 if input.len() < left {
                     return Ok(Event::More);
                 }
-                let mut bytes = [0; MOST_CONTROL];
-                bytes[..left].copy_from_slice(&input.data()[..left]);
-                input.consume(left);
                 self.frame = None;
-                self.control(frame, &bytes[..left], state)
+                let event = control(frame, &input.data()[..left], state);
+                input.consume(left);
+                event
             }
         }
     }
 
     /// Reads the header of a frame, and refuses what may not stand here.
-    fn take_header(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
-        let Some(frame) = FrameHeader::parse(input.data()) else { return Ok(Event::More) };
+    fn take_header(&mut self, input: &mut Buffer, state: &mut State) -> Result<Option<(FrameHeader, usize)>, Fault> {
+        let Some(frame) = FrameHeader::parse(input.data()) else { return Ok(None) };
         input.consume(HEADER_LENGTH);
         let protocol = Err(Fault::Connection(ErrorCode::ProtocolError));
         if !self.begun && (frame.kind != Kind::Settings || frame.has(flag::ACK)) {
@@ -133,20 +141,12 @@ impl Reader {
             Kind::WindowUpdate | Kind::RstStream => frame.length == 4,
             // More than is read says nothing that is known.
             Kind::PriorityUpdate if (MOST_CONTROL..=MAX_FRAME_SIZE).contains(&frame.length) => {
-                self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
-                return Ok(Event::Progress);
+                self.drop_frame(frame);
+                return Ok(self.frame);
             }
             Kind::PriorityUpdate => (4..MOST_CONTROL).contains(&frame.length),
             Kind::GoAway => frame.length >= 8 && frame.length <= MAX_FRAME_SIZE,
-            Kind::Priority => {
-                // A stream that nobody has begun cannot be reset (RFC 9113, section 6.4).
-                let is_idle = frame.stream > state.newest || frame.stream.is_multiple_of(2);
-                if frame.length != 5 && !is_idle {
-                    self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
-                    return Err(Fault::Stream(frame.stream, ErrorCode::FrameSizeError));
-                }
-                frame.length == 5
-            }
+            Kind::Priority => frame.length == 5,
             _ => frame.length <= MAX_FRAME_SIZE,
         };
         if !fits {
@@ -155,7 +155,7 @@ impl Reader {
         self.padding = None;
         self.unjudged = true;
         self.frame = Some((frame, frame.length));
-        Ok(Event::Progress)
+        Ok(self.frame)
     }
 
     /// Drops what nobody needs of a frame. A client's GOAWAY is about streams that we would begin.
@@ -352,56 +352,58 @@ impl Reader {
         }
         Ok(())
     }
+}
 
-    /// A small frame that is whole.
-    fn control(&mut self, frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event, Fault> {
-        let number = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        let is_idle = frame.stream > state.newest || frame.stream != 0 && frame.stream.is_multiple_of(2);
-        match frame.kind {
-            Kind::Settings if frame.has(flag::ACK) && frame.length > 0 => {
-                return Err(Fault::Connection(ErrorCode::FrameSizeError));
-            }
-            Kind::Settings if frame.has(flag::ACK) => state.note_read_settings(),
-            Kind::Settings => {
-                let mut window = None;
-                for setting in bytes.chunks_exact(6) {
-                    apply(setting, state, &mut window)?;
-                }
-                // Once, however often a frame says it: every stream is touched.
-                if let Some(window) = window {
-                    state.set_stream_window(window)?;
-                }
-                state.note_settings();
-                state.push(Kind::Settings, flag::ACK, 0, &[]);
-            }
-            Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
-            Kind::Ping if bytes == DEPARTING => state.knows_departure = true,
-            Kind::Ping if std::mem::take(&mut state.pinged) => state.pongs = state.pongs.wrapping_add(1),
-            Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
-            Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
-                (0, 0) => return Err(Fault::Connection(ErrorCode::ProtocolError)),
-                (0, stream) => return Err(Fault::Stream(stream, ErrorCode::ProtocolError)),
-                (by, stream) => state.grow(stream, by)?,
-            },
-            Kind::RstStream => {
-                let asks = state.role == Role::Server;
-                if asks && state.half(frame.stream).is_some_and(|half| !half.failed && half.draining.is_none()) {
-                    state.note_glitches(1);
-                }
-                state.abort(frame.stream, number == ErrorCode::RefusedStream as u32);
-            }
-            // We never push, so that no stream of ours can get a priority.
-            Kind::PriorityUpdate if (number & MAX_WINDOW).is_multiple_of(2) => {
-                return Err(Fault::Connection(ErrorCode::ProtocolError));
-            }
-            Kind::PriorityUpdate => state.prioritize(number & MAX_WINDOW, Priority::parse(&bytes[4..])),
-            Kind::Priority if number & MAX_WINDOW == frame.stream => {
-                return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
-            }
-            _ => {}
+/// Does what a small frame says, which is whole.
+fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event, Fault> {
+    let number = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let is_idle = frame.stream > state.newest || frame.stream != 0 && frame.stream.is_multiple_of(2);
+    match frame.kind {
+        Kind::Settings if frame.has(flag::ACK) && frame.length > 0 => {
+            return Err(Fault::Connection(ErrorCode::FrameSizeError));
         }
-        Ok(Event::Progress)
+        Kind::Settings if frame.has(flag::ACK) => state.note_read_settings(),
+        Kind::Settings => {
+            let mut window = None;
+            for setting in bytes.chunks_exact(6) {
+                apply(setting, state, &mut window)?;
+            }
+            // Once, however often a frame says it: every stream is touched.
+            if let Some(window) = window {
+                state.set_stream_window(window)?;
+            }
+            state.note_settings();
+            state.push(Kind::Settings, flag::ACK, 0, &[]);
+        }
+        Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
+        Kind::Ping if bytes == DEPARTING => state.knows_departure = true,
+        Kind::Ping if std::mem::take(&mut state.pinged) => state.pongs = state.pongs.wrapping_add(1),
+        Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
+        Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
+            (0, 0) => return Err(Fault::Connection(ErrorCode::ProtocolError)),
+            (0, stream) => return Err(Fault::Stream(stream, ErrorCode::ProtocolError)),
+            (by, stream) => {
+                if by < LEAST_WINDOW {
+                    state.note_idle_frame();
+                }
+                state.grow(stream, by)?;
+            }
+        },
+        Kind::RstStream => {
+            state.note_cancel(frame.stream);
+            state.abort(frame.stream, number == ErrorCode::RefusedStream as u32);
+        }
+        // We never push, so that no stream of ours can get a priority.
+        Kind::PriorityUpdate if (number & MAX_WINDOW).is_multiple_of(2) => {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
+        Kind::PriorityUpdate => state.prioritize(number & MAX_WINDOW, Priority::parse(&bytes[4..])),
+        Kind::Priority if number & MAX_WINDOW == frame.stream => {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
+        _ => {}
     }
+    Ok(Event::Progress)
 }
 
 /// Counts a frame that comes.
@@ -421,7 +423,10 @@ fn count(frame: FrameHeader, state: &mut State) {
             }
         }
         Kind::RstStream => counts.resets += 1,
-        Kind::GoAway => counts.departures += 1,
+        Kind::GoAway => {
+            counts.departures += 1;
+            state.note_idle_frame();
+        }
         Kind::Settings => {
             counts.settings += 1;
             state.note_idle_frame();

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_WINDOW, flag, push_frame};
 use wire::http::Fields;
 
-use super::counts::{Allowance, Counts};
+use super::counts::{Allowance, Counts, FAILED_STREAM};
 use super::half::Half;
 use super::halves::{Halves, UNOPENED};
 use super::handle::Kill;
@@ -80,8 +80,10 @@ pub(super) struct State {
     pub(super) counts: Counts,
     /// Glitches in all.
     pub(super) glitches: u32,
-    /// Frames without use that the peer may send.
+    /// Frames without use that the peer may send, and points that its faults have cost.
     pub(super) allowance: Allowance,
+    /// A limit of glitches or of the budget may have been reached.
+    pub(super) suspicious: bool,
     /// The peer has asked for a smaller table than it had, and the next head has to say that it has one (RFC 7541, section
     /// 4.2).
     pub(super) owes_table_size: bool,
@@ -95,7 +97,7 @@ pub(super) struct State {
     /// Bytes of payload that the client takes, on all streams.
     pub(super) window: i64,
     /// Bytes of payload that it takes of each new stream.
-    stream_window: i64,
+    pub(super) stream_window: i64,
     /// Bytes of payload that have come and that the client was not told of.
     owed: u32,
     /// Bytes that streams share, and that none has.
@@ -127,6 +129,7 @@ impl State {
             counts: Counts::default(),
             glitches: 0,
             allowance: Allowance::new(),
+            suspicious: false,
             owes_table_size: false,
             reset: VecDeque::new(),
             output: Vec::new(),
@@ -141,24 +144,11 @@ impl State {
         }
     }
 
-    /// The peer has done what a sound one would not do.
-    pub(super) fn note_glitches(&mut self, glitches: u32) {
-        self.glitches = self.glitches.saturating_add(glitches);
-        self.counts.glitches = self.counts.glitches.saturating_add(glitches);
-    }
-
     /// Payload begins to wait, for the peer's window of its stream or for something that all streams share.
     pub(super) fn note_stall(&mut self, of_stream: bool) {
         match of_stream {
             true => self.counts.stream_stalls += 1,
             false => self.counts.connection_stalls += u32::from(self.window <= 0),
-        }
-    }
-
-    /// A frame has come that is of no use to a stream.
-    pub(super) fn note_idle_frame(&mut self) {
-        if self.allowance.spend() {
-            self.note_glitches(1);
         }
     }
 
@@ -214,6 +204,11 @@ impl State {
         self.closing || all || self.begun >= UNOPENED / 4
     }
 
+    /// Bytes that the client may send on a stream only until it has read our settings.
+    fn unread_window(&self) -> i64 {
+        if self.unread_settings { i64::from(INITIAL_WINDOW) - i64::from(self.terms.window) } else { 0 }
+    }
+
     /// A request goes out: it gets the next number. Streams are opened in the order of their numbers (RFC 9113, section
     /// 5.1.1).
     pub(super) fn open_stream(&mut self, key: u32) -> u32 {
@@ -233,8 +228,8 @@ impl State {
     /// The client has read our settings: what it may send on streams that have begun changes, as it does on its side (RFC 9113,
     /// section 6.9.2).
     pub(super) fn note_read_settings(&mut self) {
+        let less = self.unread_window();
         if std::mem::take(&mut self.unread_settings) {
-            let less = i64::from(INITIAL_WINDOW) - i64::from(self.terms.window);
             self.halves.iter_mut().for_each(|(_, half)| half.credit -= less);
         }
     }
@@ -320,6 +315,7 @@ impl State {
         if let Some(oldest) = oldest {
             self.reset(oldest, ErrorCode::NoError);
             self.forget(oldest);
+            self.charge(FAILED_STREAM);
         }
     }
 
@@ -518,12 +514,28 @@ impl State {
         }
     }
 
+    /// Grants a request more window if its payload may not fit the initial one.
+    pub(super) fn welcome_payload(&mut self, stream: u32) {
+        let unread = self.unread_window();
+        let Some(half) = self.half(stream) else { return };
+        if half.announced.is_some_and(|length| i64::try_from(length).is_ok_and(|length| length <= half.credit - unread))
+        {
+            return;
+        }
+        self.enlarge(stream);
+        self.note_taken(stream, 0);
+    }
+
     /// A stream's task has taken so much: the peer is told when it is worth a frame.
     pub(super) fn note_taken(&mut self, stream: u32, bytes: usize) {
-        let window = self.terms.window;
+        let (window, unread) = (self.terms.window, self.unread_window());
         let Some(half) = self.half(stream) else { return };
         half.owed = half.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         if half.ended || half.failed || half.owed < ((window + half.share) / 2).max(1) {
+            return;
+        }
+        // What is still to come fits what the peer may send.
+        if half.announced.is_some_and(|left| i64::try_from(left).is_ok_and(|left| left <= half.credit - unread)) {
             return;
         }
         if half.share == 0 {

@@ -62,6 +62,16 @@ impl Stream {
         self.handle.with(|half| half.ended && !half.failed && half.payload().is_empty()).unwrap_or(false)
     }
 
+    /// Whether it was reset, or its connection has ended.
+    pub fn has_failed(&self) -> bool {
+        self.handle.with(|half| half.failed).unwrap_or(true)
+    }
+
+    /// Whether all of the request had come.
+    pub fn was_whole(&self) -> bool {
+        self.handle.with(|half| half.ended).unwrap_or(false)
+    }
+
     /// Takes what was taken from the connection and not used.
     pub fn take_received(&mut self) -> Buffer {
         std::mem::replace(&mut self.input, Buffer::empty())

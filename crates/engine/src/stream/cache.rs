@@ -298,14 +298,14 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
     Help::Answers
 }
 
-/// What is found means for a request. `first`: it has not waited yet.
+/// Decides how a request goes on after a lookup. `waits`: it may wait for another request.
 fn settle(
     session: &Session,
     state: &mut StreamState,
     cache: &Arc<Cache>,
     (cache_use, index, hints): (&mut CacheUse, usize, bool),
     found: Found,
-    first: bool,
+    waits: bool,
 ) -> Help {
     let now = rt::now();
     let found = match found {
@@ -327,7 +327,7 @@ fn settle(
     let leads = cache_use.lead.take();
     let is_alone = leads.is_some();
     cache_use.lead.set(leads);
-    if let Some(limit) = cache.plan().coalesce.filter(|_| cache_use.may_store && first && !is_alone) {
+    if let Some(limit) = cache.plan().coalesce.filter(|_| cache_use.may_store && waits && !is_alone) {
         match cache.join(&cache_use.key, now, now + limit) {
             Role::Leads(lead) => cache_use.lead.set(Some(lead)),
             Role::Follows => {
@@ -358,15 +358,16 @@ pub fn awaited(session: &Session, state: &StreamState) -> Option<(Arc<Cache>, Bo
     Some((Arc::clone(cache), cache_use.key.clone()))
 }
 
-/// The other request has been answered, or takes too long: looks again.
-pub fn look_again(session: &Session, state: &mut StreamState) -> Help {
+/// The other request has been answered, or takes too long: looks again. `waits_on`: where nothing is found, one request goes to a server and
+/// the others wait for it.
+pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) -> Help {
     let Some(mut cache_use) = state.cache.take() else { return Help::None };
     let index = cache_use.awaits.take();
     let cache = index.and_then(|index| session.worker.process.live.caches.get(index));
     let mut help = Help::None;
     if let (Some(cache), Some(index), Some(signature)) = (cache, index, &cache_use.signature) {
         let found = cache.look_up(&cache_use.key, signature, rt::now());
-        help = settle(session, state, cache, (&mut cache_use, index, false), found, false);
+        help = settle(session, state, cache, (&mut cache_use, index, false), found, waits_on);
     }
     state.cache = Some(cache_use);
     help
@@ -398,8 +399,12 @@ pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Sto
 pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index: usize) {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return };
     let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
-    // Whoever waits goes on once it is stored, or now.
-    let lead = cache_use.lead.take();
+    // Those that wait go on once it is stored, or now.
+    let mut lead = cache_use.lead.take();
+    if let Some(lead) = &mut lead {
+        // Where a server fails, the others try one after the other.
+        lead.set_known(head.status() < 500);
+    }
     let method = state.request.known_method();
     if is_unsafe(method) {
         if (200..400).contains(&head.status()) {
@@ -425,6 +430,9 @@ pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index:
     if !filter::can_store(session, state, index) {
         return;
     }
+    if ends_with_connection(session, state, head) {
+        return;
+    }
     let Some((object, length)) = object(cache, cache_use, head) else { return };
     let length = length.filter(|_| !filter::may_resize(session, state, index));
     let signature = cache_use.signature.unwrap_or_default();
@@ -442,6 +450,16 @@ pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index:
     if let Some(disk) = session.worker.process.disks.get(index) {
         disk.write(cache, rt::now());
     }
+}
+
+/// Whether nothing but the end of its connection ends a body: one that was cut off looks the same (RFC 9111, section 3.3). An application
+/// says where its output ends.
+fn ends_with_connection(session: &Session, state: &StreamState, head: &Head) -> bool {
+    let is_fcgi = || {
+        let proxy = state.backend.map(|backend| session.generation().proxy(backend));
+        proxy.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|backend| backend.fcgi.is_some())
+    };
+    head.framing == Framing::UntilClose && !is_fcgi()
 }
 
 /// Keys of what else an unsafe request has changed (RFC 9111, section 4.4): what Location and Content-Location name, on the same

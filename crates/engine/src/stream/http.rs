@@ -149,7 +149,7 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
             if !client.conn.try_receive() {
                 continue;
             }
-            rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await;
+            rt::boxed_with((session, &mut *client), |(session, client)| request::serve::<false>(session, client)).await;
             match client.finish() {
                 Reuse::Again(BodyEnd { .. }) => {
                     client.served = client.served.saturating_add(1);

@@ -7,7 +7,7 @@ use base::moment::Moment;
 use config::spec::Http2ErrorsSpec;
 use conn::downstream::Downstream;
 use conn::glitches::GlitchLimits;
-use conn::h2::{Counts, Ping, Terms};
+use conn::h2::{BUDGET, Counts, Ping, Terms};
 use conn::several::Connection;
 use expression::sample::ProtocolFacts;
 use live::{StreamShare, StreamShares};
@@ -100,7 +100,8 @@ fn terms(session: &Session, share: Option<&StreamShare>) -> Terms {
         max_head: request::head_limits(global).max_head,
         max_fields: request::head_limits(global).max_fields,
         accept_unsafe: session.proxy().http.accept_unsafe_request,
-        glitches: GlitchLimits { threshold: global.glitches.http2_clients, usage: global.glitches.usage },
+        glitches: GlitchLimits { threshold: global.glitches.http2_clients.unwrap_or(0), usage: global.glitches.usage },
+        budget: if global.glitches.http2_clients.is_none() { BUDGET } else { 0 },
     }
 }
 
@@ -211,7 +212,11 @@ fn start(session: &LocalRc<StreamTask>, stream: Downstream, served: u32) {
 async fn run(task: LocalRc<StreamTask>, stream: Downstream, served: u32) {
     task.register().await;
     let mut client = Client::of_stream(stream, served);
-    let ended = rt::unless(|| task.is_killed(), request::serve(&task, &mut client)).await;
+    let ended = if client.conn.is_withdrawn() {
+        rt::boxed(rt::unless(|| task.is_killed(), request::serve::<true>(&task, &mut client))).await
+    } else {
+        rt::unless(|| task.is_killed(), request::serve::<false>(&task, &mut client)).await
+    };
     drop(client);
     if ended.is_none() {
         task.conclude_killed();

@@ -133,6 +133,7 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
         extends: false,
         accept_unsafe: false,
         glitches: GlitchLimits { threshold: global.glitches.http2_servers, usage: global.glitches.usage },
+        budget: 0,
     }
 }
 

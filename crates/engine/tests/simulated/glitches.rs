@@ -73,7 +73,9 @@ fn what_a_client_does_is_counted() {
             (many(150, (Kind::Ping, 0, 0, vec![0; 8])), 23),
             (many(150, (Kind::Settings, 0, 0, vec![])), 23),
             (many(150, (Kind::Priority, 0, 1, vec![0; 5])), 23),
-            (many(150, (Kind::WindowUpdate, 0, 0, vec![0, 0, 0, 1])), 0),
+            (many(150, (Kind::WindowUpdate, 0, 0, vec![0, 0, 0, 1])), 23),
+            (many(150, (Kind::WindowUpdate, 0, 0, vec![0, 0, 4, 0])), 0),
+            (many(150, (Kind::GoAway, 0, 0, vec![0; 8])), 23),
         ];
         let mut all = 0;
         for (frames, glitches) in rows {
@@ -110,6 +112,63 @@ fn frames_that_others_pay_for_are_no_glitches() {
         client.get(5, "/").await;
         client.expect(5, 200, "0,0,0,2").await;
         world.forget_log();
+    });
+}
+
+/// Without a threshold there is a budget: a client that has its streams reset again and again is told to leave, and then its connection ends.
+#[test]
+fn a_budget_ends_a_connection() {
+    listen(TELL).seeds(0..2).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.pongs = false;
+        send(&mut client, (0..200).map(|number| bad(2 * number + 1)).collect()).await;
+        client.get(401, "/").await;
+        client.expect(401, 200, "200,200,200,2").await;
+        assert_eq!(client.departures, []);
+        send(&mut client, (201..1200).map(|number| bad(2 * number + 1)).collect()).await;
+        while client.departures.len() < 2 {
+            client.step().await;
+        }
+        assert_eq!(client.departures[0].1, 0);
+        assert_eq!(client.departures[1].1, ErrorCode::EnhanceYourCalm as u32);
+        let _ = client.peer.receive_rest().await;
+        world.forget_log();
+    });
+    // Any threshold takes its place, also one that ends none.
+    listen(TELL).global("tune.h2.fe.glitches-threshold 0").seeds(0..2).run(|world| async move {
+        let mut client = Client::connect().await;
+        send(&mut client, (0..1200).map(|number| bad(2 * number + 1)).collect()).await;
+        client.get(2401, "/").await;
+        client.expect(2401, 200, "1200,1200,1200,2").await;
+        assert_eq!(client.departures, []);
+        world.forget_log();
+    });
+}
+
+/// As in HAProxy: its rules have run, and it has no server.
+#[test]
+fn a_request_that_is_reset_at_once_gets_no_server() {
+    listen("server s1 10.0.1.1:80").seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        // The network may deliver a reset after its request, but not each time.
+        for number in 0..20 {
+            let mut sent = Vec::new();
+            for (kind, flags, stream, payload) in [
+                headers(4 * number + 1, true, block("GET", "/", &[])),
+                reset(4 * number + 1),
+                headers(4 * number + 3, false, block("POST", "/", &[])),
+                reset(4 * number + 3),
+            ] {
+                wire::h2::push_frame(&mut sent, kind, flags, stream, &payload);
+            }
+            client.peer.send(sent).await;
+            sleep(100).await;
+        }
+        let lines = world.lines(40).await;
+        let mut early = lines.iter().filter(|line| line.contains(" - - CR-- "));
+        assert!(early.clone().all(|line| line.starts_with("l l/<NOSRV> 0/-1/-1/-1/")), "{lines:?}");
+        assert!(early.clone().any(|line| line.contains("/0 -1 0 ") && line.contains("\"GET ")), "{lines:?}");
+        assert!(early.any(|line| line.contains("/0 400 0 ") && line.contains("\"POST ")), "{lines:?}");
     });
 }
 

@@ -83,28 +83,132 @@ fn who_waits_in_vain_goes_to_the_server() {
         assert!(gets(first).await.ends_with("ok"));
         world.forget_log();
     });
-    // One whose connection breaks, and one that takes too long.
-    cached("coalesce 5s").run(|world| async move {
+}
+
+/// Where the request fails that others wait for, one of them goes to the server in its place.
+#[test]
+fn one_of_those_that_wait_takes_over() {
+    let cache = cached("coalesce 5s");
+    cache.seeds(0..4).run(|world| async move {
         let mut s1 = Service::at(S1);
         let first = asks("/a", "").await;
         let server = asked(&mut s1).await;
-        let second = asks("/a", "").await;
-        sleep(10).await;
+        let mut others = Vec::new();
+        for _ in 0..50 {
+            others.push(asks("/a", "").await);
+        }
+        sleep(1000).await;
+        s1.is_left_alone();
+        // Its connection breaks, then the server fails, then the answer is cut off.
         server.close();
         assert!(gets(first).await.contains(" 502 "));
+        let second = asked(&mut s1).await;
+        sleep(1000).await;
+        s1.is_left_alone();
+        fails(second, "503 Service Unavailable").await;
+        let mut third = asked(&mut s1).await;
+        sleep(1000).await;
+        s1.is_left_alone();
+        third.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\nContent-Length: 9\r\n\r\nhel").await;
+        third.close();
+        let fourth = asked(&mut s1).await;
+        sleep(1000).await;
+        s1.is_left_alone();
+        answers(fourth, "Cache-Control: max-age=9\r\n", "hello").await;
+        let (mut whole, mut failed) = (0, 0);
+        for client in others {
+            let answer = gets(client).await;
+            whole += usize::from(answer.ends_with("\r\n\r\nhello"));
+            failed += usize::from(answer.ends_with("\r\n\r\nbad") || answer.ends_with("\r\n\r\nhel"));
+        }
+        assert_eq!((whole, failed), (48, 2));
+        s1.is_left_alone();
+        world.forget_log();
+    });
+}
+
+/// Where it takes too long, another one goes beside it, and the others take whichever answer comes first.
+#[test]
+fn one_at_a_time_goes_beside_a_request_that_is_late() {
+    cached("coalesce 1s").seeds(0..4).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let first = asks("/a", "").await;
         let server = asked(&mut s1).await;
         let watch = Stopwatch::start();
-        let third = asks("/a", "").await;
-        // The second one goes by itself, and nobody waits for it; the third one leads again.
-        let late = asked(&mut s1).await;
-        let fourth = asks("/a", "").await;
-        let last = asked(&mut s1).await;
-        watch.took(5_000);
-        answers(server, "", "2").await;
-        answers(late, "", "3").await;
-        answers(last, "", "4").await;
-        assert!(gets(second).await.ends_with('2') && gets(third).await.ends_with('3'));
-        assert!(gets(fourth).await.ends_with('4'));
+        let mut others = Vec::new();
+        for _ in 0..50 {
+            others.push(asks("/a", "").await);
+        }
+        let second = asked(&mut s1).await;
+        watch.took(1_000);
+        sleep(500).await;
+        s1.is_left_alone();
+        let third = asked(&mut s1).await;
+        watch.took(2_000);
+        sleep(500).await;
+        s1.is_left_alone();
+        answers(server, "Cache-Control: max-age=9\r\n", "hello").await;
+        assert!(gets(first).await.ends_with("hello"));
+        answers(second, "", "2").await;
+        answers(third, "", "3").await;
+        let mut own = Vec::new();
+        for client in others {
+            let answer = gets(client).await;
+            if !answer.ends_with("hello") {
+                own.push(answer.chars().last());
+            }
+        }
+        own.sort_unstable();
+        assert_eq!(own, [Some('2'), Some('3')]);
+        s1.is_left_alone();
+        world.forget_log();
+    });
+}
+
+/// A client does not wait for one request after the other without an end.
+#[test]
+fn a_request_waits_for_ten_others_at_most() {
+    cached("coalesce 1s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut clients = Vec::new();
+        for _ in 0..30 {
+            clients.push(asks("/a", "").await);
+        }
+        let watch = Stopwatch::start();
+        let mut servers = Vec::new();
+        for _ in 0..30 {
+            servers.push(asked(&mut s1).await);
+        }
+        watch.took(10_000);
+        for server in servers {
+            answers(server, "", "x").await;
+        }
+        for client in clients {
+            assert!(gets(client).await.ends_with('x'));
+        }
+        world.forget_log();
+    });
+}
+
+/// A body that ends with its connection may have been cut off.
+#[test]
+fn a_body_that_nothing_but_its_connection_ends_is_not_stored() {
+    cached("coalesce 5s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        for body in ["hello", "hel", "hello"] {
+            let client = asks("/a", "").await;
+            let mut server = asked(&mut s1).await;
+            server.send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\n\r\n{body}")).await;
+            server.close();
+            assert!(gets(client).await.ends_with(body));
+        }
+        let client = asks("/a", "").await;
+        let mut server = asked(&mut s1).await;
+        server.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        server.send("5\r\nhello\r\n0\r\n\r\n").await;
+        assert!(gets(client).await.contains("hello"));
+        assert!(gets(asks("/a", "").await).await.contains("hello"));
+        s1.is_left_alone();
         world.forget_log();
     });
 }

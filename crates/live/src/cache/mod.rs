@@ -16,7 +16,7 @@ mod vary;
 
 pub use disk::{Leaving, Place};
 pub use entry::{Entry, Listed, Object};
-pub use flights::{Lead, Role};
+pub use flights::{Landed, Lead, Role, Waiting};
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 

@@ -52,11 +52,27 @@ impl Storing {
     #[must_use]
     pub fn led_by(mut self, lead: Option<Lead>) -> Self {
         self.lead = lead;
+        self.set_known(false);
         self
     }
 
+    /// Notes whether the outcome is known to the requests that wait.
+    fn set_known(&mut self, is_known: bool) {
+        if let Some(lead) = &mut self.lead {
+            lead.set_known(is_known);
+        }
+    }
+
     /// Adds payload. False: it is larger than it may be, or there is no more room; it is to be dropped.
-    pub fn push(&mut self, mut data: &[u8]) -> bool {
+    pub fn push(&mut self, data: &[u8]) -> bool {
+        let fits = self.add(data);
+        if !fits {
+            self.set_known(true);
+        }
+        fits
+    }
+
+    fn add(&mut self, mut data: &[u8]) -> bool {
         let (cache, expected) = (Arc::clone(&self.cache), self.length);
         let Some(object) = &mut self.object else { return false };
         object.length += data.len() as u64;
@@ -96,6 +112,7 @@ impl Storing {
         if !self.piece.is_empty() {
             Arc::make_mut(&mut object.body).push(std::mem::take(&mut self.piece).into());
         }
+        self.set_known(true);
         let blocks = std::mem::take(&mut self.blocks);
         let entry = Entry::new(Arc::new(object), blocks, self.cache.next_turn(), self.cache.entrance(blocks));
         self.cache.add(&self.key, entry);

@@ -5,7 +5,7 @@ use super::{huffman, integer};
 
 /// The fields of a block have at most so many times the bytes of the longest string that is read. A byte of a block may refer
 /// to an entry as large as the table: each is copied, so that the work for a block must have a bound of its own.
-const EXPANSION: usize = 16;
+const EXPANSION: usize = 4;
 
 /// What every field takes on top of its text (RFC 7541, section 4.1).
 const OVERHEAD: usize = 32;

@@ -189,7 +189,7 @@ fn glitches(context: &mut GlobalContext<'_>, line: &Line) {
     let place = match line.keyword() {
         "tune.h1.fe.glitches-threshold" => &mut glitches.http1_clients,
         "tune.h1.be.glitches-threshold" => &mut glitches.http1_servers,
-        "tune.h2.fe.glitches-threshold" => &mut glitches.http2_clients,
+        "tune.h2.fe.glitches-threshold" => glitches.http2_clients.insert(threshold),
         _ => &mut glitches.http2_servers,
     };
     *place = threshold;

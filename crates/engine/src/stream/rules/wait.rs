@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conn::h1::prepared;
+use live::cache::{Landed, Waiting};
 use policy::program::Proxy;
 use policy::rule::{BodyWait, NameLookup, Wait};
 use wire::http::Version;
@@ -32,20 +33,32 @@ pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedSt
     Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
 }
 
-/// Waits until another request for the same has been answered, no longer than the cache allows, and looks again.
+/// Requests that one waits for, one after the other, at most.
+const LEADERS: usize = 10;
+
+/// Waits until another request for the same has been answered, no longer than the cache allows, and looks again. Where that has failed or
+/// takes too long, one of those that wait goes in its place, and the others wait for that one.
 pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamState) -> Help {
-    let awaited = cache::awaited(session, &state.borrow());
-    if let Some((cache, key)) = awaited {
-        client.timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
-        let mut is_noted = false;
-        std::future::poll_fn(|cx| match cache.poll_landed(&key, cx, &mut is_noted) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => client.timer.poll_expired(cx),
-        })
-        .await;
-        state.borrow_mut().timings.request = Some(rt::now());
+    let mut leaders = 0;
+    loop {
+        let awaited = cache::awaited(session, &state.borrow());
+        let mut landed = Landed::Known;
+        if let Some((cache, key)) = awaited {
+            client.timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
+            let mut waiting = Waiting::default();
+            landed = std::future::poll_fn(|cx| match cache.poll_landed(&key, cx, &mut waiting) {
+                Poll::Ready(landed) => Poll::Ready(landed),
+                Poll::Pending => client.timer.poll_expired(cx).map(|()| Landed::Open),
+            })
+            .await;
+            state.borrow_mut().timings.request = Some(rt::now());
+        }
+        leaders += 1;
+        let help = cache::look_again(session, &mut state.borrow_mut(), landed == Landed::Open && leaders < LEADERS);
+        if help != Help::Waits {
+            return help;
+        }
     }
-    cache::look_again(session, &mut state.borrow_mut())
 }
 
 /// Waits for what a rule says.
