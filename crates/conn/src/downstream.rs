@@ -268,6 +268,26 @@ impl Downstream {
         on!(self, either => either.begin_buffering());
     }
 
+    /// Where it is one stream of several, it ends with the word that nothing was done for its request, which the client may send
+    /// again (RFC 9113, section 8.7), unless it is answered before. Whether that can be said.
+    pub fn refuse(&mut self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(stream) => {
+                stream.refuse();
+                true
+            }
+        }
+    }
+
+    /// Whether the last [`Downstream::poll_buffer`] has completed something: of frames that come in parts, all of one.
+    pub fn completes(&mut self) -> bool {
+        match self {
+            Self::H1(_) => true,
+            Self::H2(stream) => crate::flow::ByteSource::completes(&mut **stream),
+        }
+    }
+
     /// As [`Server::poll_buffer`].
     ///
     /// # Errors

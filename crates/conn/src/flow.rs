@@ -8,6 +8,7 @@ mod chunks;
 mod ends;
 mod error;
 mod lend;
+mod moved;
 mod recode;
 mod splice;
 mod whole;
@@ -26,6 +27,7 @@ use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
 pub use error::FlowError;
+pub use moved::Moved;
 use splice::Splicing;
 pub(crate) use whole::Untouched;
 
@@ -62,17 +64,6 @@ pub enum FlowStep {
     AwaitsSink,
     /// Waits for the moment that [`Flow::held_until`] tells: a filter holds bytes back.
     Held,
-}
-
-/// Bytes that moved in a poll.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Read from the source.
-    pub read: usize,
-    /// Written to the sink.
-    pub written: usize,
-    /// Of these, moved by the kernel.
-    pub spliced: usize,
 }
 
 /// One direction of a body.
@@ -183,10 +174,14 @@ impl Flow {
 
     /// Records what was just admitted.
     fn note(&mut self) {
-        if let Some(record) = &mut self.record
-            && !(record.push(self.body.data()) && record.push(self.tail.data()))
-        {
-            self.record = None;
+        if let Some(record) = &mut self.record {
+            if record.room() < self.body.len() + self.tail.len() {
+                // It may have been cut to its size.
+                expand(record);
+            }
+            if !(record.push(self.body.data()) && record.push(self.tail.data())) {
+                self.record = None;
+            }
         }
     }
 
@@ -226,7 +221,7 @@ impl Flow {
         }
         let length = self.body.len();
         if length > 0 {
-            self.admit().inspect_err(|_| self.drop_unframed())?;
+            let _ = self.admit().inspect_err(|_| self.drop_unframed())?;
         }
         Ok(length - self.surplus())
     }
@@ -286,8 +281,14 @@ impl Flow {
 
     /// Takes the trailers of a body that has ended, for a sink that is not chunked.
     pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
-        // What may be sent again keeps them.
-        if self.record.is_some() { self.last.clone() } else { self.last.take() }
+        match &mut self.record {
+            // What may be sent again keeps them, and waits in a buffer of its size.
+            Some(record) => {
+                shrink(record);
+                self.last.clone()
+            }
+            None => self.last.take(),
+        }
     }
 
     /// Takes the trailers as they were received, of a body that has ended.
@@ -514,7 +515,8 @@ impl Flow {
                 self.splicing.note_read(read == room);
                 let admitted = self.admit();
                 moved.read += read.saturating_sub(self.surplus());
-                admitted.map(Poll::Ready)
+                moved.completes |= admitted? && source.completes();
+                Ok(Poll::Ready(()))
             }
         }
     }
@@ -546,14 +548,15 @@ impl Flow {
         }
     }
 
-    /// Frames the bytes that were just read: what belongs to the body stays in `body`, what follows goes to `rest`.
-    fn admit(&mut self) -> Result<(), FlowError> {
+    /// Frames the bytes that were just read: what belongs to the body stays in `body`, what follows goes to `rest`. Whether they
+    /// bring payload or the end of the body.
+    fn admit(&mut self) -> Result<bool, FlowError> {
         let admitted = self.unframe();
         self.hold();
         admitted
     }
 
-    fn unframe(&mut self) -> Result<(), FlowError> {
+    fn unframe(&mut self) -> Result<bool, FlowError> {
         match &mut self.source {
             Source::Length(remaining) => {
                 let length = self.body.len() as u64;
@@ -571,16 +574,16 @@ impl Flow {
                         self.finish_chunks(None);
                     }
                 }
-                Ok(())
+                Ok(true)
             }
             Source::UntilClose => {
                 if self.chunked {
                     self.frame_chunk();
                 }
-                Ok(())
+                Ok(true)
             }
             Source::Chunked(_) => self.admit_chunks(),
-            Source::Unknown | Source::Ended => Ok(()),
+            Source::Unknown | Source::Ended => Ok(false),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the head of an answer is, whichever protocol it came by. Must never read one.
 
+use crate::progress::TimeoutProgress;
+
 /// What is wrong with a head of HTTP/1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
@@ -20,4 +22,15 @@ pub enum Found {
     Final,
     /// No head of an answer. What is wrong is not known of HTTP/2.
     Invalid(Option<Fault>),
+}
+
+impl Found {
+    /// A whole head makes progress, a part of one makes none.
+    #[inline]
+    pub fn progress(&self) -> Option<TimeoutProgress> {
+        match self {
+            Self::Interim | Self::Final => Some(TimeoutProgress::of_whole()),
+            Self::Part | Self::Invalid(_) => None,
+        }
+    }
 }

@@ -20,6 +20,7 @@ pub mod handshake;
 pub mod link;
 pub mod pool_key;
 pub mod ports;
+pub mod progress;
 pub mod quota;
 pub mod service;
 pub mod several;

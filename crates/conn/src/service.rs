@@ -8,6 +8,7 @@ use base::buffer::Buffer;
 use wire::http::{Framing, Head};
 
 use crate::flow::{ByteSink, ByteSource};
+use crate::progress::TimeoutProgress;
 
 /// A service could not go on: before its head the client gets an internal error, after it the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,19 @@ pub fn respond(answer: &mut Head, status: u16, reason: &[u8], length: Option<u64
     answer.clear();
     answer.set_status(status, reason);
     answer.framing = length.map_or(Framing::Chunked, Framing::Length);
+}
+
+/// Asks a service for its answer's head, see [`Service::poll_head`].
+///
+/// # Errors
+/// There is no answer.
+pub fn poll_head(
+    service: &mut dyn Service,
+    cx: &mut Context<'_>,
+    request: &Head,
+    answer: &mut Head,
+) -> Poll<Result<TimeoutProgress, Failed>> {
+    service.poll_head(cx, request, answer).map_ok(|()| TimeoutProgress::of_whole())
 }
 
 /// The payload of a service's answer as a source.

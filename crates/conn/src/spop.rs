@@ -13,6 +13,7 @@ use base::Moment;
 use base::buffer::Buffer;
 use wire::spop::{self, AgentHello, Frame, Hello, Notify, Status, kind};
 
+use crate::progress::TimeoutProgress;
 use crate::transport::Transport;
 
 /// Requests that wait on a connection whose agent can answer in another order, as HAProxy has it.
@@ -300,7 +301,7 @@ pub struct Connection {
     /// What is being written, and how much of it was taken.
     writing: Vec<u8>,
     written: usize,
-    /// When the agent was heard last, or something began to wait for it.
+    /// When the agent's last frame has come, or something began to wait for it.
     heard: Moment,
     /// It has to be told that the connection ends, with this status.
     farewell: bool,
@@ -435,7 +436,7 @@ impl Connection {
             }
             self.input.compact();
             match self.transport.poll_read(cx, &mut self.input) {
-                Poll::Ready(Ok(1..)) => self.heard = now,
+                Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0) | Err(_)) => return Err(Some(Status::IO)),
                 Poll::Pending => {
                     if self.input.is_empty() {
@@ -444,14 +445,19 @@ impl Connection {
                     return Ok(());
                 }
             }
-            self.take_frames()?;
+            self.take_frames(now)?;
         }
         cx.waker().wake_by_ref();
         Ok(())
     }
 
+    /// The agent has said something.
+    fn hear(&mut self, now: Moment, _: TimeoutProgress) {
+        self.heard = now;
+    }
+
     /// Takes every whole frame that has come.
-    fn take_frames(&mut self) -> Result<(), Option<Status>> {
+    fn take_frames(&mut self, now: Moment) -> Result<(), Option<Status>> {
         loop {
             let most = match self.requests.0.borrow().stage {
                 Stage::Open(agent) => agent.max_frame_size,
@@ -463,7 +469,10 @@ impl Connection {
                 Err(status) => Err(Told::Wrong(status)),
             };
             match taken {
-                Ok(taken) => self.input.consume(taken),
+                Ok(taken) => {
+                    self.input.consume(taken);
+                    self.hear(now, TimeoutProgress::of_whole());
+                }
                 Err(Told::Farewell(status)) => return Err(Some(status)),
                 Err(Told::Wrong(status)) => {
                     self.end(status);

@@ -88,6 +88,16 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// Whether the last read has completed something: of frames that come in parts, all of one.
+    pub fn completes(&mut self) -> bool {
+        match self {
+            Self::H1(_) | Self::Service(_) => true,
+            Self::H2(request) => request.completes(),
+            Self::Fcgi(connection) => connection.completes(),
+            Self::FcgiShare(request) => request.completes(),
+        }
+    }
+
     /// Writes a whole request without a body.
     ///
     /// # Errors

@@ -60,8 +60,8 @@ fn in_pieces(
 }
 
 fn forward(head: &Head) -> Vec<u8> {
-    let connection = ConnectionLine::for_request(head, true);
-    let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
+    let (connection, version) = ConnectionLine::for_request(head, true);
+    let edits = Edits { connection, framing: head.framing, version, ..Edits::default() };
     let mut out = Vec::new();
     encode_request(head, &edits, &mut out).expect("a vector has room");
     out
@@ -108,10 +108,11 @@ fn judge(head: &Head, limits: &HeadLimits) {
 fn respell(head: &Head, plain: &[u8]) {
     let spelling: Spelling =
         [("host", "HOST"), ("x-a", "X-a"), ("content-length", "Content-Length")].into_iter().collect();
+    let (connection, version) = ConnectionLine::for_request(head, true);
     let edits = Edits {
-        connection: ConnectionLine::for_request(head, true),
+        connection,
         framing: head.framing,
-        version: head.version(),
+        version,
         last: Some((b"x-a", b"s1")),
         spelling: Some(&spelling),
     };

@@ -20,6 +20,7 @@ use tls::{Connection, asked_name};
 use wire::h1::{self, ChunkDecoder, ChunkState, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
+use crate::progress::TimeoutProgress;
 use crate::transport::{self, Insecure, Transport};
 
 /// Bytes of input that are held at a time; a head has to fit.
@@ -30,7 +31,7 @@ const INPUT: usize = 32 * 1024;
 pub enum Patience {
     /// Until then, for all of the answer.
     Until(Moment),
-    /// That long each time, as `timeout server` is for traffic.
+    /// That long from one whole head or piece of payload to the next, as `timeout server` is for traffic.
     Silence(Duration),
 }
 
@@ -238,8 +239,8 @@ impl Exchange {
     /// 9112, section 9.3). Returns why the server takes no more, where that is so.
     async fn send(&mut self, message: &Message) -> Result<Option<io::Error>, Failure> {
         let mut sent = 0;
+        self.begin_wait();
         while sent < message.bytes.len() {
-            self.timer.arm(Some(self.patience.end()));
             self.input.compact();
             let rest = [IoSlice::new(&message.bytes[sent..])];
             let (transport, input) = (&mut self.transport, &mut self.input);
@@ -248,7 +249,10 @@ impl Exchange {
                 Poll::Pending => transport.poll_read(cx, input).map(Sending::Read),
             });
             match step.await? {
-                Sending::Wrote(Ok(wrote)) => sent += wrote,
+                Sending::Wrote(Ok(wrote)) => {
+                    sent += wrote;
+                    self.restart(TimeoutProgress::of_payload(wrote));
+                }
                 Sending::Wrote(Err(error)) => return Ok(Some(error)),
                 Sending::Read(Ok(0)) => return Ok(Some(io::ErrorKind::BrokenPipe.into())),
                 Sending::Read(Ok(_)) if self.parse_head(message.is_head)? => return Ok(None),
@@ -264,7 +268,20 @@ impl Exchange {
         &self.head
     }
 
+    /// The server is waited for from here on.
+    fn begin_wait(&mut self) {
+        self.timer.arm(Some(self.patience.end()));
+    }
+
+    /// The server has made progress, if so.
+    fn restart(&mut self, progress: Option<TimeoutProgress>) {
+        if progress.is_some() {
+            self.timer.arm(Some(self.patience.end()));
+        }
+    }
+
     async fn read_head(&mut self, is_head: bool) -> Result<(), Failure> {
+        self.begin_wait();
         while !self.parse_head(is_head)? {
             if self.receive().await? == 0 {
                 return Err(Failure::Closed);
@@ -286,7 +303,10 @@ impl Exchange {
             match self.head.status() {
                 // Nobody asked for another protocol.
                 101 => return Err(Failure::Invalid),
-                100..200 => (self.scan, self.head) = (Scan::default(), Head::default()),
+                100..200 => {
+                    (self.scan, self.head) = (Scan::default(), Head::default());
+                    self.restart(Some(TimeoutProgress::of_whole()));
+                }
                 _ => (self.has_head, self.framing) = (true, self.head.framing),
             }
         }
@@ -296,7 +316,6 @@ impl Exchange {
     /// Reads more bytes; 0 is the end.
     async fn receive(&mut self) -> Result<usize, Failure> {
         self.input.compact();
-        self.timer.arm(Some(self.patience.end()));
         let (transport, input) = (&mut self.transport, &mut self.input);
         within(&mut self.timer, |cx| transport.poll_read(cx, input)).await?.map_err(Failure::Broken)
     }
@@ -306,6 +325,8 @@ impl Exchange {
     /// # Errors
     /// The answer is incomplete.
     pub async fn next(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
+        // The caller has got payload or the head before.
+        self.begin_wait();
         loop {
             let before = body.len();
             match self.take(body)? {

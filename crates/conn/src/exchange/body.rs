@@ -206,6 +206,11 @@ impl RequestBody {
         }
     }
 
+    /// Whether the request has a body.
+    pub fn has_body(&self) -> bool {
+        self.has_body
+    }
+
     /// What goes out before the body: the request's head is written here.
     pub fn head_mut(&mut self) -> &mut Buffer {
         self.flow.head_mut()

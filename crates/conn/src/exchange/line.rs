@@ -22,18 +22,12 @@ impl RequestLine<'_> {
     /// # Errors
     /// It does not fit.
     pub fn encode(&self, format: RequestFormat, request: &Head, out: &mut Buffer) -> Result<(), Overflow> {
-        let connection = if request.upgrade {
-            ConnectionLine::Upgrade(request.first(b"upgrade").unwrap_or_default())
+        let (connection, version) = if request.upgrade {
+            (ConnectionLine::Upgrade(request.first(b"upgrade").unwrap_or_default()), request.version())
         } else {
             ConnectionLine::for_request(request, !self.says_close)
         };
-        let edits = Edits {
-            connection,
-            framing: request.framing,
-            version: request.version(),
-            last: self.last,
-            spelling: self.spelling,
-        };
+        let edits = Edits { connection, framing: request.framing, version, last: self.last, spelling: self.spelling };
         format.encode(request, &edits, out)
     }
 }

@@ -10,6 +10,7 @@ use wire::fcgi::{self, Decoder, Piece, ProtocolStatus};
 
 use super::note_error;
 use crate::flow::{ByteSink, ByteSource};
+use crate::progress::FrameProgress;
 use crate::transport::Transport;
 
 /// Reads in a row that bring nothing for the request.
@@ -62,6 +63,8 @@ pub struct Connection {
     keeps: bool,
     /// It has not begun with the request.
     refused: bool,
+    /// Whether records of output are whole.
+    progress: FrameProgress,
     keeps_errors: bool,
     /// The message of standard error that is read.
     error: Vec<u8>,
@@ -91,6 +94,7 @@ impl Connection {
             complete: false,
             keeps: false,
             refused: false,
+            progress: FrameProgress::default(),
             keeps_errors: options.keeps_errors,
             error: Vec::new(),
             errors: Vec::new(),
@@ -271,6 +275,7 @@ impl Connection {
                     match self.stage {
                         Stage::Asked | Stage::Answering => {
                             moved |= buffer.push(data);
+                            self.progress.note(data.len(), self.decoder.has_whole_content());
                             self.stage = Stage::Answering;
                         }
                         // No part of an answer that has ended already. That one counts; the connection carries no other.
@@ -324,6 +329,7 @@ impl Connection {
         let count = fcgi::take_whole(self.input.data(), buffer)?;
         self.input = Buffer::empty();
         self.stage = Stage::Ended;
+        self.progress.note(count, true);
         Some(count)
     }
 
@@ -368,8 +374,14 @@ impl Connection {
 }
 
 impl ByteSource for Connection {
+    fn completes(&mut self) -> bool {
+        self.progress.take()
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.flush(cx);
+        // Of the read before.
+        self.progress.take();
         if self.stage == Stage::Ended {
             return Poll::Ready(Ok(0));
         }

@@ -23,6 +23,8 @@ pub struct Request {
     has_begun: bool,
     /// The application was told that the body has ended.
     complete: bool,
+    /// The last read has taken the end of a record.
+    completes: bool,
     /// What the connection had read when the request began.
     heard: u64,
 }
@@ -34,7 +36,7 @@ fn gone() -> io::Error {
 impl Request {
     pub(super) fn new(requests: Requests, number: u16) -> Self {
         let heard = requests.0.state.borrow().heard;
-        Self { requests, number, has_begun: false, complete: false, heard }
+        Self { requests, number, has_begun: false, complete: false, completes: false, heard }
     }
 
     /// The connection that carries it.
@@ -118,6 +120,10 @@ impl Drop for Request {
 }
 
 impl ByteSource for Request {
+    fn completes(&mut self) -> bool {
+        std::mem::take(&mut self.completes)
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let state = &mut *self.requests.0.state.borrow_mut();
         let Some(half) = state.half(self.number) else { return Poll::Ready(Err(gone())) };
@@ -138,7 +144,7 @@ impl ByteSource for Request {
         if !std::mem::replace(&mut self.has_begun, true) && !buffer.push(fcgi::PREFIX) {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
         }
-        state.read(self.number, buffer);
+        self.completes = state.read(self.number, buffer);
         Poll::Ready(Ok(buffer.len() - before))
     }
 }

@@ -165,7 +165,7 @@ impl ServerConnection {
             let request = self.decoder.request();
             let fits = match piece {
                 None => true,
-                Some(Piece::Output(data)) => state.take_output(request, data),
+                Some(Piece::Output(data)) => state.take_output(request, data, self.decoder.has_whole_content()),
                 Some(Piece::OutputEnded) => state.end_output(request),
                 Some(Piece::Error { data, whole }) => state.take_error(request, data, whole),
                 Some(Piece::Ended(status)) => state.end(request, status),

@@ -8,6 +8,7 @@ use base::buffer::Buffer;
 use wire::fcgi::{self, ProtocolStatus, Values};
 
 use super::note_error;
+use crate::progress::FrameProgress;
 
 /// Buffers of output that wait for the reader of one request.
 const BUFFERS: usize = 4;
@@ -59,6 +60,8 @@ pub(super) struct Half {
     pub(super) stage: Stage,
     /// Output that was not read.
     input: VecDeque<Buffer>,
+    /// Whether records of it are whole.
+    pub(super) progress: FrameProgress,
     /// The application has not begun with it.
     pub(super) refused: bool,
     error: Vec<u8>,
@@ -72,6 +75,7 @@ impl Half {
         Self {
             stage: Stage::Idle,
             input: VecDeque::new(),
+            progress: FrameProgress::default(),
             refused: false,
             error: Vec::new(),
             errors: Vec::new(),
@@ -268,8 +272,8 @@ impl State {
         }
     }
 
-    /// Takes output. False: the application breaks the protocol.
-    pub(super) fn take_output(&mut self, request: u16, data: &[u8]) -> bool {
+    /// Takes output; `is_whole`: its record has no more. False: the application breaks the protocol.
+    pub(super) fn take_output(&mut self, request: u16, data: &[u8], is_whole: bool) -> bool {
         let Some(half) = self.half(request) else { return false };
         match half.stage {
             Stage::Abandoned | Stage::Cut => return true,
@@ -277,6 +281,7 @@ impl State {
             Stage::Idle | Stage::Answered | Stage::Ended | Stage::Failed => return false,
         }
         half.push(data);
+        half.progress.note(data.len(), is_whole);
         half.stage = Stage::Answering;
         half.wake();
         true
@@ -368,10 +373,11 @@ impl State {
         self.writers.drain(..).for_each(Waker::wake);
     }
 
-    /// Moves output of a request into `buffer`; how much, and whether the connection may have waited for that room.
-    pub(super) fn read(&mut self, request: u16, buffer: &mut Buffer) -> usize {
-        let Some(half) = self.half(request) else { return 0 };
-        let (was_full, before) = (half.room() == 0, buffer.len());
+    /// Moves output of a request into `buffer`, and returns whether a record of it has become whole since the last read.
+    pub(super) fn read(&mut self, request: u16, buffer: &mut Buffer) -> bool {
+        let Some(half) = self.half(request) else { return false };
+        let completes = half.progress.take();
+        let was_full = half.room() == 0;
         while let Some(first) = half.input.front_mut() {
             let length = first.len().min(buffer.room());
             if length == 0 || !buffer.push(&first.data()[..length]) {
@@ -385,6 +391,6 @@ impl State {
         if was_full && half.room() > 0 {
             self.wake_mover();
         }
-        buffer.len() - before
+        completes
     }
 }

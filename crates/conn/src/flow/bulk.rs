@@ -58,6 +58,7 @@ impl Flow {
             && read > 0
         {
             moved.read += read;
+            moved.completes = true;
             self.adapt(source, read, room);
             if let Source::Length(remaining) = &mut self.source {
                 *remaining = remaining.saturating_sub(read as u64);

@@ -49,9 +49,9 @@ pub enum Trailers {
 }
 
 impl Flow {
-    /// Takes the chunks that were just read apart.
-    pub(super) fn admit_chunks(&mut self) -> Result<(), FlowError> {
-        let Source::Chunked(chunks) = &mut self.source else { return Ok(()) };
+    /// Takes the chunks that were just read apart. Whether there is payload in them, or the end.
+    pub(super) fn admit_chunks(&mut self) -> Result<bool, FlowError> {
+        let Source::Chunked(chunks) = &mut self.source else { return Ok(false) };
         let decoded =
             chunks.decoder.decode_in_place(self.body.data_mut(), &mut chunks.trailers).map_err(FlowError::Malformed)?;
         // What was not used is a part of a line, or the next message.
@@ -65,7 +65,7 @@ impl Flow {
         {
             self.finish_chunks(Some(&chunks.trailers));
         }
-        Ok(())
+        Ok(decoded.payload > 0 || decoded.state == ChunkState::End)
     }
 
     /// Puts the size line before the data and CR LF behind it, unless something stands in its way first.

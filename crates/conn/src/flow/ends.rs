@@ -17,6 +17,12 @@ pub trait ByteSource {
     /// The source's.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>>;
 
+    /// Whether the last read has completed something: of frames that come in parts, all of one. Asked once for each read.
+    #[inline]
+    fn completes(&mut self) -> bool {
+        true
+    }
+
     /// The fields that came behind the payload, once a read has told its end.
     fn take_trailers(&mut self) -> Option<Box<Fields>> {
         None

@@ -77,6 +77,7 @@ impl Flow {
             }
             let of_body = written - of_head;
             moved.read += of_body;
+            moved.completes |= of_body > 0;
             source.advance(of_body);
             self.source = match remaining.saturating_sub(of_body as u64) {
                 0 => Source::Ended,

@@ -132,6 +132,7 @@ impl Flow {
             Poll::Ready(Ok(0)) => Err(FlowError::Truncated),
             Poll::Ready(Ok(read)) => {
                 moved.read += read;
+                moved.completes = true;
                 self.account_spliced(read as u64);
                 Ok(Poll::Ready(()))
             }
@@ -183,6 +184,9 @@ impl Flow {
 
     /// A flow that waits for its source holds no buffer of which only the framing of pieces in the pipe made use.
     pub(super) fn release_framing(&mut self) {
+        if let Some(record) = &mut self.record {
+            super::shrink(record);
+        }
         if self.splicing.wanted && self.body.is_empty() && self.tail.is_empty() {
             (self.body, self.tail) = (Buffer::empty(), Buffer::empty());
         }

@@ -54,6 +54,7 @@ impl Flow {
     /// The head has gone out, and `payload` bytes of a body behind it, which were all.
     pub(crate) fn note_passed(&mut self, head: usize, payload: usize, moved: &mut Moved) {
         moved.read += payload;
+        moved.completes |= payload > 0;
         moved.written += head + payload;
         self.source = Source::Ended;
         self.head = Buffer::empty();

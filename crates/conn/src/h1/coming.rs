@@ -3,6 +3,8 @@
 use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
 use wire::http::{Fields, Framing};
 
+use crate::progress::TimeoutProgress;
+
 /// How far a body has come.
 enum Progress {
     /// So many bytes are missing.
@@ -42,11 +44,12 @@ impl Coming {
         self.bytes >= self.least || matches!(self.progress, Progress::Complete)
     }
 
-    /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy.
+    /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy. Payload and the end are progress.
     ///
     /// # Errors
     /// They break the coding.
-    pub fn take(&mut self, fresh: &[u8]) -> Result<(), ChunkError> {
+    pub fn take(&mut self, fresh: &[u8]) -> Result<Option<TimeoutProgress>, ChunkError> {
+        let before = self.bytes;
         let ends = match &mut self.progress {
             Progress::Complete => true,
             Progress::UntilClose => {
@@ -67,7 +70,7 @@ impl Coming {
         if ends {
             self.progress = Progress::Complete;
         }
-        Ok(())
+        Ok(TimeoutProgress::when(ends || self.bytes > before))
     }
 }
 

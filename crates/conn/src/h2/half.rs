@@ -8,6 +8,8 @@ use wire::h2::MAX_WINDOW;
 use wire::http::priority::Priority;
 use wire::http::{Fields, Head};
 
+use crate::progress::FrameProgress;
+
 /// Bytes of a buffer that is kept for a later stream, or not compacted.
 const SMALL: usize = 4096;
 
@@ -42,6 +44,8 @@ pub(super) struct Half {
     /// Payload that has come, of which `taken` bytes were taken.
     pub(super) incoming: Vec<u8>,
     pub(super) taken: usize,
+    /// Whether frames of it are whole.
+    pub(super) progress: FrameProgress,
     /// Bytes of payload that the head announced and that have not come.
     pub(super) announced: Option<u64>,
     /// Fields that came behind the payload.
@@ -84,6 +88,7 @@ impl Half {
             has_head: false,
             incoming: Vec::new(),
             taken: 0,
+            progress: FrameProgress::default(),
             announced: None,
             trailers: None,
             ended: false,
@@ -112,6 +117,7 @@ impl Half {
             has_head,
             incoming,
             taken,
+            progress,
             announced,
             trailers,
             ended,
@@ -136,6 +142,7 @@ impl Half {
         }
         incoming.clear();
         (*taken, *announced, *trailers) = (0, None, None);
+        *progress = FrameProgress::default();
         (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
         *malformed = false;
         (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);

@@ -29,6 +29,10 @@ pub(super) struct Handle {
     stream: Cell<u32>,
     /// Bytes that the peer may send once nobody has the stream any more and our message has ended. `None`: it is reset then.
     pub(super) rest: Cell<Option<usize>>,
+    /// The last read has taken the end of a frame.
+    completes: Cell<bool>,
+    /// A stream that is let go before its answer is complete is reset as refused.
+    pub(super) refuses: Cell<bool>,
 }
 
 pub(super) fn gone() -> io::Error {
@@ -37,7 +41,13 @@ pub(super) fn gone() -> io::Error {
 
 impl Handle {
     pub(super) fn new(state: Rc<RefCell<State>>, stream: u32, rest: Option<usize>) -> Self {
-        Self { state, stream: Cell::new(stream), rest: Cell::new(rest) }
+        Self {
+            state,
+            stream: Cell::new(stream),
+            rest: Cell::new(rest),
+            completes: Cell::new(false),
+            refuses: Cell::new(false),
+        }
     }
 
     /// Its number on the connection.
@@ -77,6 +87,7 @@ impl Handle {
         let length = half.payload().len().min(buffer.room());
         if length > 0 && buffer.push(&half.payload()[..length]) {
             half.take(length);
+            self.completes.set(half.progress.take());
             state.note_taken(self.stream(), length);
             return Poll::Ready(Ok(length));
         }
@@ -90,6 +101,11 @@ impl Handle {
                 Poll::Pending
             }
         }
+    }
+
+    /// Whether the last read has completed a frame, as [`crate::flow::ByteSource::completes`].
+    pub(super) fn completes(&self) -> bool {
+        self.completes.take()
     }
 
     /// Writes frames of heads and payload behind them, as [`crate::flow::ByteSink::poll_write`].
@@ -256,7 +272,11 @@ impl Handle {
 impl Drop for Handle {
     /// The task lets go of the stream.
     fn drop(&mut self) {
-        self.state.borrow_mut().leave(self.stream(), self.rest.get());
+        let state = &mut *self.state.borrow_mut();
+        if self.refuses.get() {
+            state.refuse(self.stream());
+        }
+        state.leave(self.stream(), self.rest.get());
     }
 }
 

@@ -233,6 +233,7 @@ impl Reader {
             let is_served = half.draining.is_none();
             if is_served {
                 half.incoming.extend_from_slice(&input.data()[..payload]);
+                half.progress.note(payload, payload as u64 == rest);
             }
             if payload > 0 {
                 half.wake();

@@ -225,6 +225,10 @@ impl ByteSource for Request {
         read
     }
 
+    fn completes(&mut self) -> bool {
+        self.handle.completes()
+    }
+
     fn take_trailers(&mut self) -> Option<Box<Fields>> {
         self.handle.take_trailers()
     }

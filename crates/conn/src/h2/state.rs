@@ -273,6 +273,14 @@ impl State {
         self.halves.push(stream, half);
     }
 
+    /// Nothing was done for the request of a stream, which is not answered: it may be sent again.
+    pub(super) fn refuse(&mut self, stream: u32) {
+        if self.half(stream).is_some_and(|half| !half.failed && !half.complete) {
+            self.reset(stream, ErrorCode::RefusedStream);
+            self.abort(stream, false);
+        }
+    }
+
     /// Nobody has the stream any more. It is reset unless both messages have ended, or ours has and the peer may send
     /// `rest` bytes more, which are dropped.
     pub(super) fn leave(&mut self, stream: u32, rest: Option<usize>) {

@@ -47,6 +47,11 @@ impl Stream {
         self.handle.kill(kill);
     }
 
+    /// The server has not begun with the request: unless it is answered, the client gets to know that.
+    pub(crate) fn refuse(&mut self) {
+        self.handle.refuses.set(true);
+    }
+
     /// What was taken from the connection and not used.
     pub fn received(&self) -> &[u8] {
         self.input.data()
@@ -198,6 +203,10 @@ impl Stream {
 impl ByteSource for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.handle.poll_read(cx, buffer)
+    }
+
+    fn completes(&mut self) -> bool {
+        self.handle.completes()
     }
 
     fn take_trailers(&mut self) -> Option<Box<Fields>> {

@@ -2,6 +2,7 @@
 //! know how long that may last.
 
 use base::moment::Moment;
+use conn::progress::TimeoutProgress;
 
 /// One side of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -17,22 +18,46 @@ impl Activity {
         Self { read: now, written: now, independent }
     }
 
-    /// Something was read from it.
+    /// It has completed something that was read from it.
     #[inline]
-    pub fn reads(&mut self, now: Moment) {
+    pub fn reads(&mut self, now: Moment, _: TimeoutProgress) {
         self.read = now;
     }
 
-    /// Something was written to it.
+    /// It has taken something that was written to it.
     #[inline]
-    pub fn writes(&mut self, now: Moment) {
+    pub fn writes(&mut self, now: Moment, _: TimeoutProgress) {
         self.written = now;
     }
 
-    /// Since when it is silent, while reading from it (`reading`) or writing to it is waited for.
+    /// Nothing was read from it until now, for a reason of our own.
     #[inline]
-    pub fn since(&self, reading: bool) -> Moment {
-        if reading && self.independent { self.read } else { self.read.max(self.written) }
+    pub fn reading_resumes(&mut self, now: Moment) {
+        self.read = now;
+    }
+
+    /// From now on something waits to be written to it.
+    #[inline]
+    pub fn writing_waits(&mut self, now: Moment) {
+        self.written = now;
+    }
+
+    /// Since when it is silent while something is waited for that it sends.
+    #[inline]
+    pub fn silent_since(&self) -> Moment {
+        if self.independent { self.read } else { self.read.max(self.written) }
+    }
+
+    /// Since when it takes nothing, while something waits to be written to it. What it sends meanwhile does not count.
+    #[inline]
+    pub fn takes_nothing_since(&self) -> Moment {
+        self.written
+    }
+
+    /// Since when nothing has moved in either direction.
+    #[inline]
+    pub fn idle_since(&self) -> Moment {
+        self.read.max(self.written)
     }
 
     /// The last moment at which something was read from it.
@@ -51,11 +76,14 @@ mod tests {
     fn what_is_written_counts_for_reading_unless_the_directions_are_independent() {
         let start = Moment::ZERO;
         let at = |seconds| start + Duration::from_secs(seconds);
-        for (independent, reading, since) in [(false, true, 5), (false, false, 5), (true, true, 2), (true, false, 5)] {
+        for (independent, silent) in [(false, 5), (true, 2)] {
             let mut side = Activity::new(start, independent);
-            side.reads(at(2));
-            side.writes(at(5));
-            assert_eq!(side.since(reading), at(since), "{independent} {reading}");
+            side.reading_resumes(at(2));
+            side.writing_waits(at(5));
+            assert_eq!((side.silent_since(), side.takes_nothing_since()), (at(silent), at(5)), "{independent}");
+            side.reading_resumes(at(7));
+            assert_eq!((side.silent_since(), side.takes_nothing_since()), (at(7), at(5)), "{independent}");
+            assert_eq!(side.idle_since(), at(7));
         }
     }
 }

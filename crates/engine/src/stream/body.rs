@@ -73,27 +73,29 @@ impl Remainder for RequestBody {
         RequestBody::may_end(self)
     }
 
-    /// Bounded by `timeout client` between two reads.
+    /// Bounded by `timeout client` from one piece of payload to the next.
     async fn read(mut self, session: &Session, client: &mut Client) -> Option<BodyEnd> {
         self.abandon_sink();
         let limit = session.proxy().timeouts.client;
-        let mut moved = Moved::default();
+        let mut dropped = 0;
         client.timer.arm(limit.map(|limit| rt::now() + limit));
         let ended = std::future::poll_fn(|cx| {
-            let read = moved.read;
-            match self.poll_drain(cx, &mut client.conn, &mut moved) {
+            let mut moved = Moved::default();
+            let step = self.poll_drain(cx, &mut client.conn, &mut moved);
+            dropped += moved.read;
+            match step {
                 Ok(FlowStep::Finished) => return Poll::Ready(true),
                 Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
                 Ok(FlowStep::AwaitsSource | FlowStep::AwaitsSink | FlowStep::Held) => {}
                 Err(_) => return Poll::Ready(false),
             }
-            if moved.read > read {
+            if moved.read_progress().is_some() {
                 client.timer.arm(limit.map(|limit| rt::now() + limit));
             }
             client.timer.poll_expired(cx).map(|()| false)
         })
         .await;
-        metrics::dropped(session, moved.read);
+        metrics::dropped(session, dropped);
         if ended { self.end(&mut client.conn) } else { None }
     }
 }

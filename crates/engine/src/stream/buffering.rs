@@ -2,9 +2,11 @@
 //! holds. Must never take a byte of the body away.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base::moment::Moment;
 use conn::h1::{Coming, prepared};
+use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
@@ -14,6 +16,24 @@ use crate::stream::reply::{Failure, send_interim};
 use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
+
+/// How long a body is waited for.
+struct Limits {
+    /// Until then for all of it.
+    deadline: Option<Moment>,
+    /// So long from one piece of payload to the next: `timeout client`.
+    silence: Option<Duration>,
+}
+
+impl Limits {
+    fn next(&self) -> Option<Moment> {
+        self.deadline.into_iter().chain(self.silence.map(|silence| rt::now() + silence)).min()
+    }
+
+    fn restart(&self, timer: &mut rt::Timer, _: TimeoutProgress) {
+        timer.arm(self.next());
+    }
+}
 
 /// Waits for the body of the request in `state`. `proxy` is who asks for that: its `timeout http-request` counts, from
 /// the moment from which the head's counted.
@@ -63,8 +83,10 @@ pub async fn wait_until(
     if !invite(session, client, state).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    client.timer.arm(deadline);
-    let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &mut large)).await;
+    let own = state.borrow().orders.get().timeouts.client;
+    let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
+    client.timer.arm(limits.next());
+    let result = std::future::poll_fn(|cx| poll(cx, client, state, (&mut coming, &limits), &mut large)).await;
     if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {
         tracking::wrong_body(session, &client.conn, state);
     }
@@ -82,7 +104,7 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     state: &SharedStreamState,
-    coming: &mut Coming,
+    (coming, limits): (&mut Coming, &Limits),
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
     let missing =
@@ -96,8 +118,11 @@ fn poll(
                 let state = &mut *state.borrow_mut();
                 state.bytes.bytes_in += read as u64;
                 state.early_body += read as u64;
-                if coming.take(&client.conn.received()[before..]).is_err() {
+                let Ok(progress) = coming.take(&client.conn.received()[before..]) else {
                     return missing(Cause::Invalid, 400, false);
+                };
+                if let Some(progress) = progress.filter(|_| client.conn.completes()) {
+                    limits.restart(&mut client.timer, progress);
                 }
                 if coming.is_over() {
                     return Poll::Ready(Ok(()));

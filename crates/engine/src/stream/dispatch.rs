@@ -15,7 +15,7 @@ use expression::record::Origin;
 use expression::sample::Direction;
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
-use wire::http::{Framing, Head, Version};
+use wire::http::Head;
 
 use crate::service::ejections;
 use crate::session::Session;
@@ -173,7 +173,7 @@ impl<'s> Plan<'s> {
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
-        let close_server = closes_server(session.proxy(), proxy) || asks_for_a_last_one(&state.borrow().request);
+        let close_server = closes_server(session.proxy(), proxy) || heads::asks_for_a_last_one(&state.borrow().request);
         state.borrow().exhausted.set(false);
         let hash = match &backend.hash_key {
             None => recognise(session, backend, &state.borrow(), client),
@@ -279,7 +279,8 @@ impl<'s> Plan<'s> {
             up.record();
         }
         let format = target.link.carrier.request_format();
-        up.set_coding(if format.has_chunks() { Coding::Kept } else { Coding::Removed });
+        let coding = if format.has_chunks() { Coding::Kept } else { self.keep_body(up) };
+        up.set_coding(coding);
         let server = &backend.servers[target.slot.server()];
         if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
             let state = state.borrow();
@@ -289,6 +290,16 @@ impl<'s> Plan<'s> {
             return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
         }
         encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
+    }
+
+    /// A server may refuse the request when its body is on the way: it is kept for another attempt (RFC 9113, section 8.7).
+    fn keep_body(&self, up: &mut RequestBody) -> Coding {
+        let limits = &self.route.backend.limits;
+        let may_retry = limits.retry_on.contains(RetryOn::CONN_FAILURE) && !limits.never_retry;
+        if may_retry && up.has_body() && !up.is_finished() && !up.is_recorded() {
+            up.record();
+        }
+        Coding::Removed
     }
 
     /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
@@ -514,12 +525,6 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
 /// Whether the server is asked to close behind the answer.
 fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
-}
-
-/// Whether a request is the last one on its connection to a server: a rule says so (`set-header connection close`), or it
-/// has a chunked body in HTTP/1.0, which has no such thing (RFC 9112, section 6.1).
-fn asks_for_a_last_one(request: &Head) -> bool {
-    request.asks_to_close() || request.version() == Version::Http10 && request.framing == Framing::Chunked
 }
 
 fn terms(

@@ -395,16 +395,18 @@ impl<'a> Exchange<'a> {
         };
         if self.up_step == FlowStep::Held {
             // While it was held back, nothing was read.
-            self.client_side.reads(rt::now());
+            self.client_side.reading_resumes(rt::now());
         }
         if moved.read > 0 {
-            self.client_side.reads(rt::now());
+            if let Some(progress) = moved.read_progress() {
+                self.client_side.reads(rt::now(), progress);
+            }
             let state = &mut *self.state.borrow_mut();
             state.bytes.bytes_in += moved.read as u64;
             metrics::flowing(self.session, state);
         }
-        if moved.written > 0 {
-            self.server_side.writes(rt::now());
+        if let Some(progress) = moved.write_progress() {
+            self.server_side.writes(rt::now(), progress);
             self.state.borrow_mut().bytes.sent += moved.written as u64;
             if moved.spliced > 0 {
                 metrics::spliced(self.session, &self.state.borrow(), false, moved.spliced);
@@ -414,7 +416,7 @@ impl<'a> Exchange<'a> {
             Ok(step) => {
                 if step == FlowStep::AwaitsSink && self.up_step != step {
                     // The server's time begins with the wait, however long nothing was to be written.
-                    self.server_side.writes(rt::now());
+                    self.server_side.writing_waits(rt::now());
                 }
                 self.up_step = step;
                 if step == FlowStep::Finished {
@@ -502,12 +504,17 @@ impl<'a> Exchange<'a> {
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
         let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
-        if moved.read > 0 || self.down_step == FlowStep::Held {
-            self.server_side.reads(rt::now());
+        if self.down_step == FlowStep::Held {
+            self.server_side.reading_resumes(rt::now());
+        }
+        if moved.read > 0 {
+            if let Some(progress) = moved.read_progress() {
+                self.server_side.reads(rt::now(), progress);
+            }
             self.state.borrow_mut().bytes.received += moved.read as u64;
         }
-        if moved.written > 0 {
-            self.client_side.writes(rt::now());
+        if let Some(progress) = moved.write_progress() {
+            self.client_side.writes(rt::now(), progress);
             let state = &mut *self.state.borrow_mut();
             state.bytes.bytes_out += moved.written as u64;
             if moved.spliced > 0 {
@@ -519,7 +526,7 @@ impl<'a> Exchange<'a> {
             Ok(step) => {
                 if step == FlowStep::AwaitsSink && self.down_step != step {
                     // Likewise the client's.
-                    self.client_side.writes(rt::now());
+                    self.client_side.writing_waits(rt::now());
                 }
                 self.down_step = step;
                 if step == FlowStep::Finished {

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 
 use expression::sample::Direction;
 use policy::program::Proxy;
+use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
 use crate::stream::filter::HeadRefused;
@@ -53,4 +54,10 @@ async fn pass_scripts(session: &Session, state: &SharedStreamState) -> Option<Re
             Refused { failure: Failure { status: status.into(), ..ENDED }, text: Some(text) }
         }
     })
+}
+
+/// Whether a request is the last one on its connection to a server: a rule says so (`set-header connection close`), or it
+/// has a chunked body in HTTP/1.0, which has no such thing (RFC 9112, section 6.1).
+pub(super) fn asks_for_a_last_one(request: &Head) -> bool {
+    request.asks_to_close() || request.version() == Version::Http10 && request.framing == Framing::Chunked
 }

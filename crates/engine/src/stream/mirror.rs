@@ -25,7 +25,7 @@ use policy::rule::Mirror;
 use rt::Timer;
 use rt::net::Address;
 use tls::{Connection, asked_name};
-use wire::http::{Framing, Method, Version};
+use wire::http::Method;
 
 use crate::generation::Generation;
 use crate::handshake::is_one_too_many;
@@ -34,6 +34,7 @@ use crate::session::Session;
 use crate::stream::connect::{hash_of_key, make_room};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::filter;
+use crate::stream::heads;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private;
 use crate::stream::request::head_limits;
@@ -143,8 +144,7 @@ impl Job {
         let slot = ProxyState::assign_spare(worker.proxy_state(index).clone(), &pick)?;
         let server = backend.servers.get(slot.server()).filter(|server| takes_copies(server))?;
         let request = &state.request;
-        let says_close =
-            request.asks_to_close() || request.version() == Version::Http10 && request.framing == Framing::Chunked;
+        let says_close = heads::asks_for_a_last_one(request);
         let line = RequestLine {
             says_close,
             last: proxy.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),

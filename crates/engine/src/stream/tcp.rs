@@ -403,8 +403,8 @@ impl Carriage<'_> {
         if self.duplex.held_until().is_some() {
             // While a filter holds bytes back, no timeout runs.
             let now = rt::now();
-            self.client_side.reads(now);
-            self.server_side.reads(now);
+            self.client_side.reading_resumes(now);
+            self.server_side.reading_resumes(now);
         }
         let step = self.duplex.poll_between(cx, self.client, self.server, &mut up, &mut down);
         self.note(up, down);
@@ -425,17 +425,17 @@ impl Carriage<'_> {
     /// A tunnel is inactive only when both directions are.
     fn note(&mut self, up: Moved, down: Moved) {
         let now = rt::now();
-        if up.read > 0 {
-            self.client_side.reads(now);
+        if let Some(progress) = up.read_progress() {
+            self.client_side.reads(now, progress);
         }
-        if up.written > 0 {
-            self.server_side.writes(now);
+        if let Some(progress) = up.write_progress() {
+            self.server_side.writes(now, progress);
         }
-        if down.read > 0 {
-            self.server_side.reads(now);
+        if let Some(progress) = down.read_progress() {
+            self.server_side.reads(now, progress);
         }
-        if down.written > 0 {
-            self.client_side.writes(now);
+        if let Some(progress) = down.write_progress() {
+            self.client_side.writes(now, progress);
         }
         if up != Moved::default() || down != Moved::default() {
             let state = &mut *self.state.borrow_mut();
@@ -476,8 +476,8 @@ impl Carriage<'_> {
             let held = self.duplex.held_until();
             // While Weir itself holds bytes back, no timeout runs.
             let held_until = held.unwrap_or_default();
-            let client = client.map(|limit| self.client_side.since(!client_ended).max(held_until) + limit);
-            let server = server.map(|limit| self.server_side.since(!server_ended).max(held_until) + limit);
+            let client = client.map(|limit| silence(&self.client_side, client_ended).max(held_until) + limit);
+            let server = server.map(|limit| silence(&self.server_side, server_ended).max(held_until) + limit);
             if client.is_some_and(|deadline| now >= deadline) {
                 return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
             }
@@ -493,6 +493,11 @@ impl Carriage<'_> {
             }
         }
     }
+}
+
+/// Since when a side of a tunnel is silent. `has_ended`: it sends nothing more.
+fn silence(side: &Activity, has_ended: bool) -> Moment {
+    if has_ended { side.idle_since() } else { side.silent_since() }
 }
 
 /// Who ended a tunnel that failed. `side` is the source of the direction that failed.

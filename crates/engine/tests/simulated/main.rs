@@ -66,6 +66,7 @@ mod parts;
 mod peers;
 mod persistence;
 mod private;
+mod progress;
 mod queueing;
 mod rates;
 mod recording;

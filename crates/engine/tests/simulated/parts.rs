@@ -132,6 +132,8 @@ pub struct End {
     settled: bool,
     /// The last stream that a GOAWAY leaves.
     pub gone: Option<u32>,
+    /// The code of the last RST_STREAM.
+    pub reset: Option<u32>,
 }
 
 impl End {
@@ -150,6 +152,7 @@ impl End {
             pings: 0,
             settled: false,
             gone: None,
+            reset: None,
         }
     }
 
@@ -241,7 +244,10 @@ impl End {
                 *self.credit.entry(stream).or_insert(self.window) += i64::from(number);
             }
             Kind::GoAway => self.gone = Some(number),
-            Kind::RstStream => self.messages.entry(stream).or_default().end = Some(Part::Reset),
+            Kind::RstStream => {
+                self.reset = Some(number);
+                self.messages.entry(stream).or_default().end = Some(Part::Reset);
+            }
             Kind::Headers => {
                 assert!(header.has(flag::END_HEADERS));
                 let text = text_of(&mut self.decoder, &payload);

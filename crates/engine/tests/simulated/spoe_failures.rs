@@ -360,6 +360,29 @@ fn a_silent_agent_loses_its_connection() {
     });
 }
 
+/// One that sends a frame byte by byte says nothing either.
+#[test]
+fn an_agent_whose_frame_does_not_come_loses_its_connection() {
+    world("", " timeout server 2s").workers(&[1]).run(|world| async move {
+        let mut agents = Service::at(AGENT);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut agent = greeted(&mut agents, "pipelining").await;
+        notified(&mut agent).await;
+        let mut sent = 0;
+        for byte in [0, 0, 1, 0].into_iter().chain([kind::ACK; 40]) {
+            if !agent.try_send([byte]).await {
+                break;
+            }
+            sent += 1;
+            sleep(500).await;
+        }
+        assert!(sent < 10, "{sent} bytes");
+        reports(&mut client, "1").await;
+        world.forget_log();
+    });
+}
+
 /// An agent that takes nothing more is not waited for, not even to be told that the connection ends.
 #[test]
 fn an_agent_that_does_not_read_loses_its_connection() {

@@ -216,9 +216,9 @@ fn server_in_the_head() {
         server.send("HTTP/1.1 200 OK\r\nConte").await;
         let watch = Stopwatch::start();
         client.expect(page(504)).await;
-        watch.took(200);
+        watch.took(100);
         server.expect_end().await;
-        world.expect_log(&[r#"l l/s1 0/0/0/-1/300 504 # - - sH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
+        world.expect_log(&[r#"l l/s1 0/0/0/-1/200 504 # - - sH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
     });
 }
 

@@ -102,7 +102,7 @@ fn an_answer_pauses_for_the_rules_of_both_sides() {
     });
 }
 
-const BODY: &str = "timeout server 50ms\n http-response wait-for-body time 300ms\n \
+const BODY: &str = "timeout server 10s\n http-response wait-for-body time 300ms\n \
                     http-response set-header x %[res.body]\n server s1 10.0.1.1:80";
 
 #[test]

@@ -199,10 +199,7 @@ impl Edit {
     /// Changes the target of a request, where that is what it does.
     fn apply_to_target(&self, head: &mut Head, (text, steps): (&[u8], &Steps), room: usize) -> Result<(), Unfit> {
         match self {
-            Self::SetUri(_) => {
-                set_target(head, text, room)?;
-                follow_target(head, room)
-            }
+            Self::SetUri(_) => set_uri(head, text, room),
             Self::SetPath(_) => set_parts(head, Some(text), None, room),
             Self::SetPathAndQuery(_) => set_path_and_query(head, text, room),
             Self::SetQuery(_) => set_parts(head, None, Some(text), room),
@@ -222,8 +219,7 @@ impl Edit {
             Self::ReplaceUri(replacement) => {
                 let new = replacement.replaced(head.target(), (text, steps), room)?;
                 if new != head.target() {
-                    set_target(head, &new, room)?;
-                    follow_target(head, room)?;
+                    set_uri(head, &new, room)?;
                 }
                 Ok(())
             }
@@ -403,6 +399,12 @@ fn split(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = end.map(|end| &whole[end + 1..]);
         Some(&whole[..end.unwrap_or(whole.len())])
     })
+}
+
+fn set_uri(head: &mut Head, uri: &[u8], room: usize) -> Result<(), Unfit> {
+    check(head, head.target().len(), uri.len(), room)?;
+    head.set_uri(uri);
+    follow_target(head, room)
 }
 
 fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> {

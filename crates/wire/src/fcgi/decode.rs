@@ -122,6 +122,11 @@ impl Decoder {
         (self.known == HEADER && self.content > 0 && self.header[1] == kind::STDOUT).then(|| self.request())
     }
 
+    /// Whether nothing more comes of the content of the record that the last piece was from.
+    pub fn has_whole_content(&self) -> bool {
+        self.content == 0
+    }
+
     /// Whether a record has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.known > 0

@@ -62,13 +62,16 @@ pub enum ConnectionLine<'a> {
 
 impl ConnectionLine<'_> {
     /// What HAProxy says to a server: whether the connection is to be kept is only said where the version means the
-    /// opposite, and an upgrade speaks for itself.
-    pub fn for_request(request: &Head, keep: bool) -> Self {
+    /// opposite, and an upgrade speaks for itself. And the version that the request goes on with: HTTP/1.0 has no chunks, and a
+    /// server that does not know them would take the body for another request (RFC 9112, section 6.1).
+    pub fn for_request(request: &Head, keep: bool) -> (Self, Version) {
         match (request.version(), keep) {
-            _ if request.upgrade => ConnectionLine::Nothing,
-            (Version::Http11, false) => ConnectionLine::Close,
-            (Version::Http10, true) => ConnectionLine::KeepAlive,
-            _ => ConnectionLine::Nothing,
+            (version, _) if request.upgrade => (ConnectionLine::Nothing, version),
+            (Version::Http11, false) => (ConnectionLine::Close, Version::Http11),
+            (Version::Http11, true) => (ConnectionLine::Nothing, Version::Http11),
+            (Version::Http10, _) if request.framing == Framing::Chunked => (ConnectionLine::Close, Version::Http11),
+            (Version::Http10, true) => (ConnectionLine::KeepAlive, Version::Http10),
+            (Version::Http10, false) => (ConnectionLine::Nothing, Version::Http10),
         }
     }
 
@@ -160,8 +163,8 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
     if written { Ok(()) } else { Err(Overflow) }
 }
 
-fn write_start_line(head: &Head, version: Version, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {
-    let version: &[u8] = match version {
+fn write_start_line(head: &Head, new_version: Version, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {
+    let version: &[u8] = match new_version {
         Version::Http11 => b"HTTP/1.1",
         Version::Http10 if head.version == Version::Http10 => head.version_text(),
         Version::Http10 => b"HTTP/1.0",
@@ -182,7 +185,13 @@ fn write_start_line(head: &Head, version: Version, is_request: bool, writer: &mu
         writer.put(b" ")?;
         writer.put(if head.reason().is_empty() { http::reason(status).as_bytes() } else { head.reason() })?;
     }
-    writer.put(b"\r\n")
+    writer.put(b"\r\n")?;
+    let is_newer = new_version == Version::Http11 && head.version == Version::Http10;
+    if is_request && is_newer && !head.fields.names.has(Name::Host) {
+        // It names no host (RFC 9112, section 3.2).
+        writer.put(b"host: \r\n")?;
+    }
+    Some(())
 }
 
 fn write_fields(head: &Head, edits: &Edits<'_>, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {

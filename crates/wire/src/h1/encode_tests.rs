@@ -97,7 +97,7 @@ fn upgrades_stay_in_their_places_or_are_added() {
     let head = parsed(b"GET / HTTP/1.1\r\nUpgrade: foo\r\nHost: a\r\nConnection: Upgrade\r\n\r\n");
     let expected = "GET / HTTP/1.1\r\nupgrade: foo\r\nhost: a\r\nconnection: Upgrade\r\n\r\n";
     assert_eq!(request(&head, ConnectionLine::Upgrade(b"bar"), Framing::None), expected);
-    assert_eq!(request(&head, ConnectionLine::for_request(&head, false), Framing::None), expected);
+    assert_eq!(request(&head, ConnectionLine::for_request(&head, false).0, Framing::None), expected);
     let head = parsed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(
         request(&head, ConnectionLine::Upgrade(b"foo"), Framing::None),

@@ -78,8 +78,8 @@ fn forward(input: &[u8], limits: &HeadLimits) -> String {
         Ok(Parse::Partial) => "partial".to_owned(),
         Ok(Parse::Complete { .. }) => {
             let keep = head.version() == Version::Http11 || head.framing != Framing::Chunked;
-            let connection = ConnectionLine::for_request(&head, keep);
-            let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
+            let (connection, version) = ConnectionLine::for_request(&head, keep);
+            let edits = Edits { connection, framing: head.framing, version, ..Edits::default() };
             let mut out = Vec::new();
             encode_request(&head, &edits, &mut out).expect("a vector has room");
             show(&out)

@@ -105,12 +105,8 @@ fn parse(input: &[u8], limits: &HeadLimits) -> Option<(Head, usize)> {
 }
 
 fn forward(head: &Head) -> Vec<u8> {
-    let edits = Edits {
-        connection: ConnectionLine::for_request(head, true),
-        framing: head.framing,
-        version: head.version(),
-        ..Edits::default()
-    };
+    let (connection, version) = ConnectionLine::for_request(head, true);
+    let edits = Edits { connection, framing: head.framing, version, ..Edits::default() };
     let mut out = Vec::new();
     encode_request(head, &edits, &mut out).expect("a vector has room");
     out

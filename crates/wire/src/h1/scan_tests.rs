@@ -7,12 +7,8 @@ const REQUEST: &[u8] =
     b"\r\nPOST /a?b HTTP/1.1\r\nHost: a.b\r\nX-Fold: 1\r\n 2\r\n\t3\r\nContent-Length: 03\r\nConnection: close, x-a\r\nX-A: 1\r\nY:\r\n\r\nabc";
 
 fn text(head: &Head) -> Vec<u8> {
-    let edits = Edits {
-        connection: ConnectionLine::for_request(head, true),
-        framing: head.framing,
-        version: head.version(),
-        ..Edits::default()
-    };
+    let (connection, version) = ConnectionLine::for_request(head, true);
+    let edits = Edits { connection, framing: head.framing, version, ..Edits::default() };
     let mut out = Vec::new();
     encode_request(head, &edits, &mut out).expect("a vector has room");
     out

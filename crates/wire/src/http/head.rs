@@ -290,6 +290,12 @@ impl Head {
         self.line = Span::default();
     }
 
+    /// Changes a request's target to one that goes on as it is written, also where the request names its host apart from its path.
+    pub fn set_uri(&mut self, uri: &[u8]) {
+        self.set_target(uri);
+        self.implied_authority &= uri.is_empty();
+    }
+
     /// Changes a request's target to these parts, none of which has a space or a control character.
     pub(crate) fn set_target_parts(&mut self, scheme: &[u8], authority: &[u8], path: &[u8]) {
         let written = self.fields.write_parts(&[scheme, b"://", authority, path]);

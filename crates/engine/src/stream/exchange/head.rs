@@ -7,6 +7,7 @@ use config::spec::RetryOn;
 use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
 use conn::flow::{FlowStep, Moved};
 use conn::glitches::GlitchLimits;
+use conn::service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 use wire::http::{Method, Version};
@@ -70,16 +71,18 @@ impl Exchange<'_> {
             let polled = {
                 // A script that answers may ask for what is known of its stream.
                 let mut response = std::mem::take(&mut self.state.borrow_mut().response);
-                let polled = service.poll_head(cx, &self.state.borrow().request, &mut response);
+                let polled = service::poll_head(&mut **service, cx, &self.state.borrow().request, &mut response);
                 self.state.borrow_mut().response = response;
                 polled
             };
             match polled {
                 Poll::Pending => return Ok(false),
-                Poll::Ready(Ok(())) => self.answered = true,
+                Poll::Ready(Ok(progress)) => {
+                    self.answered = true;
+                    self.server_side.reads(rt::now(), progress);
+                }
                 Poll::Ready(Err(_)) => return failed(Cause::Internal, Phase::Headers, 500),
             }
-            self.server_side.reads(rt::now());
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
@@ -157,7 +160,6 @@ impl Exchange<'_> {
             Poll::Pending => Ok(false),
             Poll::Ready(Came::Bytes(read)) => {
                 self.answered = true;
-                self.server_side.reads(rt::now());
                 self.state.borrow_mut().bytes.received += read as u64;
                 Ok(true)
             }
@@ -195,6 +197,14 @@ impl Exchange<'_> {
         early::note_refusal(state, server);
     }
 
+    /// Whether a server's word that it has not begun with the request holds for the client: no server has begun with it before.
+    fn passes_refusal(&self) -> bool {
+        let backend = self.session.proxy_at(self.terms.backend).backend.as_ref();
+        let was_begun = self.state.borrow().attempts.retries > 0
+            && backend.is_none_or(|backend| backend.limits.retry_on.keeps_request());
+        !was_begun && !self.interim_sent
+    }
+
     /// Whether a server wants a request after the handshake that has gone out before it. Where the client has not sent it
     /// early itself, that is nothing to tell the client (RFC 8470, section 5.2).
     fn is_too_early(&self, state: &mut StreamState, status: u16) -> bool {
@@ -209,11 +219,14 @@ impl Exchange<'_> {
     }
 
     /// The server's link ended before its answer's head did.
-    pub(super) fn server_gone(&self) -> Result<bool, End> {
+    pub(super) fn server_gone(&mut self) -> Result<bool, End> {
         self.meet_handshake(&mut self.state.borrow_mut());
         if self.upstream.is_refused() && self.may_begin_again() {
             self.note_refusal();
             return Err(End::Retry { bad_answer: true });
+        }
+        if self.upstream.is_refused() && self.passes_refusal() && self.client.conn.refuse() {
+            return cut(Cause::Server, Phase::Headers, 502);
         }
         if !self.down.received().is_empty() {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
@@ -236,8 +249,8 @@ impl Exchange<'_> {
         }
         let mut moved = Moved::default();
         let flushed = self.down.poll_flush(cx, &mut self.client.conn, &mut moved);
-        if moved.written > 0 {
-            self.client_side.writes(rt::now());
+        if let Some(progress) = moved.write_progress() {
+            self.client_side.writes(rt::now(), progress);
             self.state.borrow_mut().bytes.bytes_out += moved.written as u64;
         }
         match flushed {
@@ -251,6 +264,9 @@ impl Exchange<'_> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
         let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
+        if let Some(progress) = found.progress() {
+            self.server_side.reads(rt::now(), progress);
+        }
         if found == Found::Final && self.upstream.is_application() {
             fcgi::date(&self.session.worker, &mut state.response);
             tracing::application_answered(self.session, state);

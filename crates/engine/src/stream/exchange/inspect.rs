@@ -74,14 +74,10 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    /// Reads what has come behind the head. Ready with false: no more comes, or there is no room for it.
+    /// Reads bytes that follow the head; the rules wait for them until their deadline. Ready with false: no more come, or there is no
+    /// room for them.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.down.poll_more(cx, &mut self.upstream).map(|read| {
-            if read.is_some() {
-                self.server_side.reads(rt::now());
-            }
-            read.is_some()
-        })
+        self.down.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
     }
 
     /// A rule does not let the answer pass.

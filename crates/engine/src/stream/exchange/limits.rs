@@ -8,7 +8,17 @@ use conn::flow::FlowStep;
 use rt::net::Hangup;
 
 use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
+use crate::stream::activity::Activity;
 use crate::stream_state::{Cause, Outcome, Phase};
+
+/// Since when a side is silent that has to send something (`reads`) or to take something (`writes`); `None`: neither.
+fn silence(reads: bool, writes: bool, side: &Activity) -> Option<Moment> {
+    match (reads, writes) {
+        (_, true) => Some(side.takes_nothing_since()),
+        (true, false) => Some(side.silent_since()),
+        (false, false) => None,
+    }
+}
 
 impl Exchange<'_> {
     /// Looks at the client and at the time; arms the timer for what comes next.
@@ -102,16 +112,16 @@ impl Exchange<'_> {
             Answer::Flowing => self.down_step == FlowStep::AwaitsSink,
             Answer::Done => false,
         };
-        (reads || writes).then(|| self.client_side.since(reads))
+        silence(reads, writes, &self.client_side)
     }
 
     /// Since when the server is silent, if we wait for it.
     fn server_silent_since(&self) -> Option<Moment> {
-        if self.paused_rules.is_some() || self.running.is_some() {
+        if self.running.is_some() || self.paused_rules.as_ref().is_some_and(|paused| !paused.awaits_server()) {
             // Who waits is us.
             return None;
         }
-        let writes = self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink;
+        let writes = self.writes_to_server();
         // As HAProxy: a server that has not got its whole request yet may wait for it, even in the middle of its answer.
         let reads = self.upload != Upload::Flowing
             && match self.answer {
@@ -119,7 +129,12 @@ impl Exchange<'_> {
                 Answer::Flowing => self.down_step == FlowStep::AwaitsSource,
                 Answer::Done => false,
             };
-        (reads || writes).then(|| self.server_side.since(reads))
+        silence(reads, writes, &self.server_side)
+    }
+
+    /// Whether the server does not take what is left of the request.
+    fn writes_to_server(&self) -> bool {
+        self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink
     }
 
     fn client_expired(&self) -> End {
@@ -134,6 +149,10 @@ impl Exchange<'_> {
     pub(super) fn server_expired(&self) -> End {
         let (phase, status) = match self.answer {
             Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry { bad_answer: false },
+            // As HAProxy: it is the connection that has failed.
+            Answer::Awaited if self.writes_to_server() => {
+                return End::Failed { outcome: Outcome::new(Cause::Server, Phase::Headers), status: 502, page: true };
+            }
             Answer::Awaited => (Phase::Headers, 504),
             Answer::Flowing | Answer::Done => (Phase::Data, 0),
         };

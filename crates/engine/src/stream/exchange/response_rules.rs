@@ -66,6 +66,11 @@ enum Waited {
 }
 
 impl PausedRules {
+    /// Whether the server has to send what it waits for.
+    pub(super) fn awaits_server(&self) -> bool {
+        matches!(self.held, Held::Body { .. })
+    }
+
     /// When it goes on whatever comes.
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
@@ -154,7 +159,7 @@ impl Exchange<'_> {
                 Poll::Ready(Waited::Stops) => paused_rules.progress = Progress::STOPPED,
             }
             // No timeout ran meanwhile.
-            self.server_side.reads(rt::now());
+            self.server_side.reading_resumes(rt::now());
             from = Some((paused_rules.stage, paused_rules.progress));
         }
         let agents = frontend.rules.spoe.as_ref().filter(|_| backend.is_some()).map(|events| &events.answers);
@@ -301,7 +306,14 @@ impl Exchange<'_> {
                 match self.down.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
                         self.state.borrow_mut().bytes.received += read as u64;
-                        if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {
+                        match coming.take(&self.down.received()[before..]) {
+                            Ok(Some(progress)) if self.upstream.completes() => {
+                                self.server_side.reads(rt::now(), progress);
+                            }
+                            Ok(_) => {}
+                            Err(_) => return Poll::Ready(Waited::Goes),
+                        }
+                        if coming.is_over() {
                             return Poll::Ready(Waited::Goes);
                         }
                     }

@@ -86,7 +86,6 @@ impl Exchange<'_> {
         let found = standing::look(cx, &mut self.upstream, self.down.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.answered = true;
-            self.server_side.reads(rt::now());
             self.state.borrow_mut().bytes.received += read as u64;
         }
         match found {

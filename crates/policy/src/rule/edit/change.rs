@@ -1,6 +1,6 @@
 //! Changes of a head whose text is at hand, as scripts ask for them. Must never read a configuration.
 
-use super::{Bounded, Unfit, append, check, each_replaced, set, set_parts, set_target, split_replaced};
+use super::{Bounded, Unfit, append, check, each_replaced, set, set_parts, split_replaced};
 use expression::pattern::{Regex, Steps};
 use wire::http::Head;
 
@@ -97,10 +97,7 @@ impl Change<'_> {
             }
             Self::Path(text) => set_parts(head, Some(text), None, room),
             Self::Query(text) => set_parts(head, None, Some(text), room),
-            Self::Uri(text) => {
-                set_target(head, text, room)?;
-                super::follow_target(head, room)
-            }
+            Self::Uri(text) => super::set_uri(head, text, room),
             Self::Status(status, reason) => {
                 let reason = reason.unwrap_or(wire::http::reason(status).as_bytes());
                 check(head, head.reason().len(), reason.len(), room)?;

@@ -1,0 +1,30 @@
+//! What a poll of a flow has moved, and which progress of its two sides that is. Must never move a byte.
+
+use crate::progress::TimeoutProgress;
+
+/// Bytes that moved in a poll.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Read from the source.
+    pub read: usize,
+    /// Written to the sink.
+    pub written: usize,
+    /// Of these, moved by the kernel.
+    pub spliced: usize,
+    /// The source has completed something that the sink can use.
+    pub(super) completes: bool,
+}
+
+impl Moved {
+    /// Whether the source has made progress: payload or its end has come, not just a part of the framing around it.
+    #[inline]
+    pub fn read_progress(&self) -> Option<TimeoutProgress> {
+        TimeoutProgress::when(self.completes)
+    }
+
+    /// Whether the sink has made progress: it has taken something.
+    #[inline]
+    pub fn write_progress(&self) -> Option<TimeoutProgress> {
+        TimeoutProgress::of_payload(self.written)
+    }
+}

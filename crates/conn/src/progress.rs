@@ -1,0 +1,73 @@
+//! What restarts a timeout: the proof that a peer has completed something. Owns how the proof is made; must never be made of
+//! bytes that complete nothing, so that a peer cannot hold a connection by a byte of a line now and then.
+
+/// Proof that a peer has completed a unit: a head, payload, a frame that carries payload, the end of a message, or that it has taken
+/// what was written to it. Functions that restart a timeout ask for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutProgress(());
+
+impl TimeoutProgress {
+    /// A whole head or message was read.
+    pub(crate) const fn of_whole() -> Self {
+        Self(())
+    }
+
+    /// So many bytes were read or written of which every one counts.
+    pub(crate) fn of_payload(bytes: usize) -> Option<Self> {
+        Self::when(bytes > 0)
+    }
+
+    /// Something was completed, if so.
+    pub(crate) fn when(completes: bool) -> Option<Self> {
+        completes.then_some(Self(()))
+    }
+}
+
+/// Payload of frames or records that comes in parts: it counts once its frame has all of it, or once it fills a buffer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FrameProgress {
+    /// Bytes that have come since something was completed.
+    part: usize,
+    completed: bool,
+}
+
+impl FrameProgress {
+    /// Payload has come; `is_whole`: its frame has no more.
+    #[inline]
+    pub(crate) fn note(&mut self, payload: usize, is_whole: bool) {
+        self.part += payload;
+        if self.part > 0 && (is_whole || self.part >= rt::buffer_size()) {
+            *self = Self { part: 0, completed: true };
+        }
+    }
+
+    /// Whether something was completed since this was asked before.
+    #[inline]
+    pub(crate) fn take(&mut self) -> bool {
+        std::mem::take(&mut self.completed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_counts_once_it_is_whole_or_fills_a_buffer() {
+        let buffer = rt::buffer_size();
+        for (parts, completes) in [
+            (&[(0, true)][..], false),
+            (&[(1, true)], true),
+            (&[(1, false), (9, false)], false),
+            (&[(1, false), (9, true)], true),
+            (&[(1, false), (0, true)], true),
+            (&[(buffer, false)], true),
+            (&[(buffer - 1, false)], false),
+            (&[(buffer - 1, false), (1, false)], true),
+        ] {
+            let mut progress = FrameProgress::default();
+            parts.iter().for_each(|(payload, is_whole)| progress.note(*payload, *is_whole));
+            assert_eq!((progress.take(), progress.take()), (completes, false), "{parts:?}");
+        }
+    }
+}
