@@ -265,6 +265,11 @@ async fn ask(mut sender: client::SendRequest<Bytes>, seed: u64, strict: bool) ->
             Ok(())
         }
         (Act::Refuse, Ok((502 | 503, _))) => Ok(()),
+        // What does not fit in a buffer is the client's to send again.
+        (Act::Refuse, Err(error)) if error.reason() == Some(Reason::REFUSED_STREAM) => match plan.request.len() {
+            0..16_000 => Err(format!("{} bytes are refused", plan.request.len())),
+            _ => Ok(()),
+        },
         (Act::Early, Ok((200, (payload, _)))) if payload == plan.answer => Ok(()),
         (Act::Break, Err(_) | Ok((502, _))) => Ok(()),
         // A connection that was used before and does not take this request: the client repeats it.
