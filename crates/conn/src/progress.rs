@@ -1,5 +1,5 @@
-//! What restarts a timeout: the proof that a peer has completed something. Owns how the proof is made; must never be made of
-//! bytes that complete nothing, so that a peer cannot hold a connection by a byte of a line now and then.
+//! The proof that restarts a timeout: a peer has completed something. Owns how the proof is made; must never make it of bytes
+//! that complete nothing, so that a peer cannot hold a connection by a byte of a line now and then.
 
 /// Proof that a peer has completed a unit: a head, payload, a frame that carries payload, the end of a message, or that it has taken
 /// what was written to it. Functions that restart a timeout ask for one.

@@ -1,4 +1,4 @@
-//! What a poll of a flow has moved, and which progress of its two sides that is. Must never move a byte.
+//! The result of polling a flow: bytes that moved, and the progress of both sides. Must never move a byte.
 
 use crate::progress::TimeoutProgress;
 

@@ -555,3 +555,27 @@ fn a_stream_without_a_window_is_left_in_time() {
         assert!(lines.iter().any(|line| line.contains(" cD-- ")), "{lines:?}");
     });
 }
+
+/// A URI that a rule has set goes on as it is; the target of a client's own goes on as a path.
+#[test]
+fn a_uri_that_a_rule_sets_goes_on_as_it_is() {
+    for (rule, target, host) in [
+        ("set-uri http://b/y", "http://b/y", "b"),
+        ("set-uri https://b/y", "https://b/y", "b"),
+        ("set-uri /z", "/z", "a"),
+        ("set-uri %[url]", "http://a/x?y", "a"),
+        ("set-uri http://%[req.hdr(host)]%[path]", "http://a/x", "a"),
+        ("replace-uri ^http://[^/]*(.*) http://c\\1", "http://c/x?y", "c"),
+        ("replace-uri nothing http://c", "/x?y", "a"),
+        ("set-path /p", "/p?y", "a"),
+        ("set-query q", "/x?q", "a"),
+    ] {
+        listen(&format!("http-request {rule}\n server s1 10.0.1.1:80")).workers(&[1]).run(move |_| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Client::connect().await;
+            client.get(1, "/x?y").await;
+            let mut server = s1.accept().await;
+            server.expect(format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n")).await;
+        });
+    }
+}

@@ -71,7 +71,7 @@ const DONE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 const NO_HEAD: Ends = ["/-1/20", " 504 ", " sH-- "];
 const NO_DATA: Ends = ["/0/20", " 200 ", " sD-- "];
-const WHOLE: Ends = ["l l/s1 0/0/0/", " 200 ", " ---- "];
+const WHOLE: Ends = ["l l/s1 ", " 200 ", " ---- "];
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// What a server of HTTP/1 sends slowly.
