@@ -127,26 +127,9 @@ fn connections_that_fail_are_tried_again_and_nothing_is_sent_twice() {
             while peer.try_send("y".repeat(1_000)).await {
                 sleep(1).await;
             }
-            // A server that says nothing, one whose head comes in pieces, and one whose chunk does not begin.
-            let mut silent = service.accept().await;
-            silent.expect(GET).await;
-            silent.expect_end().await;
-            for begun in ["", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"] {
-                let mut peer = service.accept().await;
-                peer.expect(GET).await;
-                peer.send(begun).await;
-                let slow =
-                    if begun.is_empty() { "HTTP/1.1 200 OK and so on" } else { "1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
-                let mut sent = 0;
-                for byte in slow.repeat(10).bytes() {
-                    if !peer.try_send([byte]).await {
-                        break;
-                    }
-                    sent += 1;
-                    sleep(1_000).await;
-                }
-                assert!(sent < 100, "{sent} bytes");
-            }
+            // A server that says nothing.
+            let _peer = service.accept().await;
+            sleep(120_000).await;
         });
         assert_eq!(request("GET http://10.0.1.1/").await, answer("ok"));
         let invalid = || none("502 Bad Gateway", "The server returned an invalid or incomplete response.");
@@ -154,10 +137,7 @@ fn connections_that_fail_are_tried_again_and_nothing_is_sent_twice() {
             assert_eq!(request("GET http://10.0.1.1/").await, invalid(), "{row}");
         }
         let late = none("504 Gateway Time-out", "The server didn't respond in time.");
-        for row in ["silent", "in pieces"] {
-            assert_eq!(request("GET http://10.0.1.1/").await, late, "{row}");
-        }
-        request("GET http://10.0.1.1/").await;
+        assert_eq!(request("GET http://10.0.1.1/").await, late);
     });
 }
 
