@@ -17,7 +17,7 @@ impl Course<'_> {
         // What HAProxy says, which tries to open one.
         let fails = || Outcome::new(CheckStatus::SocketError, "Invalid argument".to_owned());
         let Some(name) = self.pool_name(connect) else { return Err(fails()) };
-        let kind = Kind::new(self.server.serial, name);
+        let kind = Kind::new(self.server.serial, &name);
         let worker = self.worker;
         let waiting = Waiting::join(worker, kind.clone());
         loop {

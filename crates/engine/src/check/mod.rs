@@ -9,6 +9,7 @@ mod external;
 mod grpc;
 mod header;
 mod http;
+mod naming;
 mod opening;
 mod outcome;
 mod pooling;

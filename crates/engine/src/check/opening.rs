@@ -149,9 +149,9 @@ impl<'a> Course<'a> {
         let Some(tls) = self.tls(connect) else { return Ok(()) };
         let Some(stream) = self.stream.take() else { return Ok(()) };
         let own = Some(tls).filter(|_| connect.default);
-        let sni = connect.sni.as_deref().or_else(|| own?.check_sni.as_deref());
+        let sni = self.server_name(connect, tls);
         let alpn = connect.alpn.as_deref().or_else(|| own?.check_alpn.as_deref());
-        let name = asked_name(sni, way.destination.inet().map(|address| address.ip()));
+        let name = asked_name(sni.as_deref(), way.destination.inet().map(|address| address.ip()));
         let broken = |reason: String| Outcome::new(CheckStatus::L6Response, reason);
         if is_one_too_many(self.generation.program.global.max_tls_connections) {
             return Err(broken(ConnectionError::TLS_TOO_MANY.message().to_owned()));

@@ -1,6 +1,8 @@
 //! Checks that share the idle connections of their server (configuration manual, "check-reuse-pool"): which one a check
 //! may take, and whether its connection is laid down behind it. Must never send anything, nor judge an answer.
 
+use std::borrow::Cow;
+
 use config::spec::HttpReuse;
 use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
@@ -14,6 +16,7 @@ use wire::http::{Fields, Framing, authentication};
 
 use super::outcome::Outcome;
 use super::run::Course;
+use crate::stream::attaching::named;
 
 /// What is known of the connection of a check besides its stream.
 #[derive(Default)]
@@ -39,10 +42,10 @@ struct Origin {
     pool_key: Option<Box<OwnedPoolKey>>,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
     /// The name of the idle connections that are like the one which a step wants; empty: those without a name. `None`:
     /// no idle connection is.
-    pub(super) fn pool_name(&self, connect: &Connect) -> Option<&[u8]> {
+    pub(super) fn pool_name(&self, connect: &Connect) -> Option<Cow<'a, [u8]>> {
         let name = self.own.reuse.as_deref().filter(|_| self.check.is_http)?;
         let special = connect.port.is_some() || connect.address.is_some() || connect.send_proxy || connect.via_socks4;
         let orders = self.worker.process.probing.check(self.server.serial);
@@ -52,7 +55,20 @@ impl Course<'_> {
         // Requests share what a server has opened, whatever that says.
         let is_reversed = self.server.address == ServerAddress::Reversed;
         let never = self.reuse() == HttpReuse::Never && !is_reversed;
-        (!special && !elsewhere && !differs && !never).then_some(name)
+        if special || elsewhere || differs || never {
+            return None;
+        }
+        let tls = self.server.connecting.tls.as_deref().filter(|_| !is_reversed);
+        // Where only checks are secured, or only requests, none of them may take a connection of the others.
+        if tls.is_some_and(|tls| self.tls(connect).is_some() != tls.carries_traffic()) {
+            return None;
+        }
+        // Connections that asked for different names are different.
+        let asked = || self.server_name(connect, self.tls(connect)?).map(|name| named(name.as_bytes()));
+        Some(match name.is_empty().then(asked).flatten() {
+            Some(asked) => Cow::Owned(asked),
+            None => Cow::Borrowed(name),
+        })
     }
 
     fn reuse(&self) -> HttpReuse {
@@ -71,7 +87,7 @@ impl Course<'_> {
             HttpReuse::Aggressive => Some(true),
             HttpReuse::Always => Some(false),
         };
-        let key = PoolKey::new(name);
+        let key = PoolKey::new(&name);
         let key = if name.is_empty() { PoolKey::COMMON } else { key };
         let taken = proven
             .filter(|_| !self.pooling.fresh)

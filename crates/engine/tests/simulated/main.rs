@@ -27,6 +27,7 @@ mod caching_disk;
 mod caching_rules;
 mod caching_standard;
 mod chaos;
+mod check_names;
 mod check_pool;
 mod checks;
 mod compression;

@@ -5,6 +5,7 @@ use super::connecting::is_usable;
 use super::table::TableSeat;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
+use crate::check::ServerCheck;
 use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
@@ -68,7 +69,8 @@ pub fn add_server(
     let missing = || "No such backend.".to_owned();
     // It stands below everything.
     written.span.file = u32::MAX;
-    // Checks of a server that is added go by TLS where that is said of them (management manual, "add server").
+    // Checks of a server that is added go by TLS, and begin with a PROXY header, where that is said of them (management manual,
+    // "add server").
     if let Some(tls) = &mut written.tls {
         tls.check.get_or_insert(false);
     }
@@ -108,7 +110,8 @@ pub fn add_server(
         .map(|server| {
             let tracking = Tracking { leader, ..server.tracking };
             let unchecked_level = if server.disabled { 0 } else { server.unchecked_level };
-            Server { serial, disabled: false, unchecked_level, tracking, ..server }
+            let check = server.check.map(|check| ServerCheck { send_proxy: written.check.send_proxy, ..check });
+            Server { serial, disabled: false, unchecked_level, tracking, check, ..server }
         })
         .ok_or_else(|| "The server cannot be made.".to_owned())
 }

@@ -256,6 +256,7 @@ impl Compiler<'_> {
                 sni,
                 checks: written.check.unwrap_or(written.ssl),
                 check_sni: written.check_sni.as_deref().map(Into::into),
+                names_checks: written.check_sni_auto != Some(false),
                 check_alpn,
             })),
             Err(why) => {

@@ -65,6 +65,8 @@ pub struct ServerTls {
     pub checks: bool,
     /// `check-sni`.
     pub check_sni: Option<Box<str>>,
+    /// `check-sni-auto`: checks of HTTP ask for the host that their request names, where nothing else is written.
+    pub names_checks: bool,
     /// `check-alpn`; `None`: as requests.
     pub check_alpn: Option<Vec<Vec<u8>>>,
 }
