@@ -160,6 +160,9 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
     let generation = shared.generation();
     rt::net::limit_pipes(generation.program.global.maxpipes);
+    if let Some(bytes) = generation.program.global.pipesize {
+        rt::net::set_pipe_capacity(bytes as usize);
+    }
     if generation.program.global.measure_tasks {
         rt::measure_tasks(true);
     }

@@ -7,9 +7,6 @@ use expression::Expression;
 use std::sync::Arc;
 use wire::h1::Spelling;
 
-/// `tune.http.cookielen` unless it is written.
-const COOKIELEN: usize = 63;
-
 /// The spellings of `h1-case-adjust`; `None` where there are none.
 pub(super) fn spelling(global: &GlobalSpec) -> Option<Arc<Spelling>> {
     let pairs = global.http.case_adjust.iter().map(|(from, to)| (text::to_bytes(from), text::to_bytes(to)));
@@ -70,7 +67,6 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
         fail_codes: http.fail_codes.unwrap_or_else(StatusCodes::failures),
         accept_payload_with_any_method: http.accept_payload_with_any_method,
         keep_insecure_transfer_encoding: http.keep_insecure_transfer_encoding,
-        cookielen: written.tune.http_cookielen.map_or(COOKIELEN, |bytes| bytes as usize),
     }
 }
 
@@ -158,7 +154,6 @@ mod tests {
         let compiled = global(&written);
         assert!(compiled.err_codes.contains(404) && !compiled.err_codes.contains(500));
         assert!(compiled.fail_codes.contains(503) && !compiled.fail_codes.contains(501));
-        assert_eq!(compiled.cookielen, 63);
         let mut codes = StatusCodes::default();
         codes.set(410, 410, true);
         written.http.err_codes = Some(codes);

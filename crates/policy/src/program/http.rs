@@ -72,8 +72,6 @@ pub struct GlobalHttp {
     pub accept_payload_with_any_method: bool,
     /// `h1-do-not-close-on-insecure-transfer-encoding`.
     pub keep_insecure_transfer_encoding: bool,
-    /// `tune.http.cookielen`, bytes of a captured cookie at most.
-    pub cookielen: usize,
 }
 
 impl Http {

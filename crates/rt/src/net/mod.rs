@@ -30,7 +30,7 @@ pub use parked::{ParkedId, ParkedStream, poll_parked_events};
 pub use passing::{
     Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair,
 };
-pub use pipe::{Pipe, limit_pipes};
+pub use pipe::{Pipe, limit_pipes, set_pipe_capacity};
 pub use socket::OwnedSocket;
 pub use socket_query::SocketQuery;
 pub use spares::reset;

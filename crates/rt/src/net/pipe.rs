@@ -13,8 +13,16 @@ use crate::{current, sim, sys};
 
 /// Unused pipes that a worker keeps.
 const KEPT: usize = 16;
-/// Bytes that a pipe is asked to hold.
+/// Bytes that a pipe is asked to hold where nothing else is set.
 const WANTED_CAPACITY: usize = 512 * 1024;
+
+/// Bytes that a pipe is asked to hold.
+static WANTED: AtomicUsize = AtomicUsize::new(WANTED_CAPACITY);
+
+/// Has the kernel asked for pipes of that many bytes; it rounds them up to pages, and a user's limit may refuse them.
+pub fn set_pipe_capacity(bytes: usize) {
+    WANTED.store(bytes, Ordering::Relaxed);
+}
 
 /// How many pipes the process has, and may have.
 static STOCK: Stock = Stock { open: AtomicUsize::new(0), most: AtomicUsize::new(usize::MAX) };
@@ -59,6 +67,13 @@ pub(crate) struct RawPipe {
     _counted: LocalRc,
 }
 
+impl RawPipe {
+    fn create(counted: LocalRc) -> io::Result<Self> {
+        let (read, write, capacity) = sys::pipe::create(WANTED.load(Ordering::Relaxed))?;
+        Ok(Self { read, write, capacity, _counted: counted })
+    }
+}
+
 /// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.
 pub struct Pipe {
     inner: Inner,
@@ -86,8 +101,7 @@ impl Pipe {
             Some(raw) => raw,
             None => {
                 let counted = STOCK.take().ok_or(io::ErrorKind::QuotaExceeded)?;
-                let (read, write, capacity) = sys::pipe::create(WANTED_CAPACITY)?;
-                RawPipe { read, write, capacity, _counted: counted }
+                RawPipe::create(counted)?
             }
         };
         Ok(Pipe { inner: Inner::Os(Some(raw)), filled: 0 })
@@ -209,5 +223,15 @@ mod tests {
         drop(one);
         assert!(!STOCK.is_exhausted() && STOCK.take().is_some());
         assert_eq!(STOCK.open.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_pipe_holds_as_much_as_was_set() {
+        static STOCK: Stock = Stock { open: AtomicUsize::new(0), most: AtomicUsize::new(2) };
+        set_pipe_capacity(8_192);
+        let set = RawPipe::create(STOCK.take().unwrap()).unwrap();
+        set_pipe_capacity(WANTED_CAPACITY);
+        assert_eq!(set.capacity, 8_192);
+        assert!(RawPipe::create(STOCK.take().unwrap()).unwrap().capacity > 8_192);
     }
 }

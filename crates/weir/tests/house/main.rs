@@ -6,5 +6,6 @@ mod documents;
 mod functions;
 mod layers;
 mod product;
+mod settings;
 mod source;
 mod tree;
