@@ -9,11 +9,11 @@ pub const LANGUAGE_LEVEL: &str = "3.5-dev5";
 pub const FEATURES: &[(&str, bool)] = &[
     ("51DEGREES", false),
     ("ACCEPT4", true),
-    ("ACME", false),
+    ("ACME", true),
     ("BACKTRACE", true),
     ("CLOSEFROM", false),
     ("CPU_AFFINITY", true),
-    ("CRYPT_H", false),
+    ("CRYPT_H", true),
     ("DEVICEATLAS", false),
     ("DL", false),
     ("ECH", false),
@@ -22,17 +22,17 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("EVPORTS", false),
     ("FCGI", true),
     ("GETADDRINFO", true),
-    ("H2", false),
+    ("H2", true),
     ("HAVE_TCP_MD5SIG", true),
     ("KQUEUE", false),
     ("KTLS", false),
     ("LIBATOMIC", false),
-    ("LIBCRYPT", false),
+    ("LIBCRYPT", true),
     ("LINUX_CAP", true),
     ("LINUX_SPLICE", true),
     ("LINUX_TPROXY", true),
     ("LUA", true),
-    ("MATH", false),
+    ("MATH", true),
     ("MEMORY_PROFILING", false),
     ("NETFILTER", true),
     ("NS", true),
@@ -41,7 +41,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("OPENSSL_AWSLC", true),
     ("OPENSSL_WOLFSSL", false),
     ("PCRE", false),
-    ("PCRE2", false),
+    ("PCRE2", true),
     ("PCRE2_JIT", false),
     ("PCRE_JIT", false),
     ("POLL", false),
@@ -55,7 +55,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("SHM_OPEN", false),
     ("SLZ", false),
     ("SPOE", true),
-    ("SSL", false),
+    ("SSL", true),
     ("STATIC_PCRE", false),
     ("STATIC_PCRE2", false),
     ("TFO", true),
@@ -140,10 +140,49 @@ impl LanguageOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyword::Standing;
+    use crate::spec::MuxProtocol;
 
     #[test]
     fn names_are_sorted_and_there_once() {
         assert!(FEATURES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    /// A feature that keywords depend on is there where they work, and only there.
+    #[test]
+    fn features_are_those_of_the_keywords() {
+        let rows = [
+            ("ACME", "global", "acme.scheduler"),
+            ("CPU_AFFINITY", "global", "cpu-map"),
+            ("FCGI", "proxy", "use-fcgi-app"),
+            ("HAVE_TCP_MD5SIG", "bind", "tcp-md5sig"),
+            ("LUA", "global", "lua-load"),
+            ("NS", "bind", "namespace"),
+            ("QUIC", "bind", "quic-force-retry"),
+            ("SPOE", "filter", "spoe"),
+            ("SSL", "bind", "ssl"),
+            ("TFO", "bind", "tfo"),
+            ("THREAD", "global", "nbthread"),
+            ("TPROXY", "bind", "transparent"),
+            ("TRACE", "filter", "trace"),
+            ("WURFL", "global", "wurfl-data-file"),
+            ("51DEGREES", "global", "51degrees-data-file"),
+            ("DEVICEATLAS", "global", "deviceatlas-json-file"),
+            ("ZLIB", "filter", "compression"),
+        ];
+        let entries = crate::keyword::catalogue::entries();
+        for (feature, kind, name) in rows {
+            let entry = entries.iter().find(|entry| (entry.kind, entry.name) == (kind, name));
+            let works = entry.unwrap_or_else(|| panic!("{kind} {name}")).standing == Standing::Supported;
+            assert!(FEATURES.contains(&(feature, works)), "{feature}: '{name}' works: {works}");
+        }
+        for (feature, protocol) in
+            [("H2", MuxProtocol::Http2), ("FCGI", MuxProtocol::Fcgi), ("SPOE", MuxProtocol::Spop)]
+        {
+            assert!(FEATURES.contains(&(feature, true)), "{}", protocol.name());
+        }
+        let ssl = LanguageOptions::default().ssl.is_some();
+        assert!(["SSL", "OPENSSL"].iter().all(|name| FEATURES.contains(&(name, ssl))));
     }
 
     #[test]

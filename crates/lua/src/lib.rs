@@ -58,6 +58,9 @@ use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
 use run::{Answer, Run};
 
+/// The version of the language.
+pub const VERSION: &str = "5.4";
+
 /// What `core.get_info` returns: names and values of the process.
 pub type Info = fn() -> Vec<(String, String)>;
 

@@ -29,6 +29,7 @@ fn evaluate(machine: &Arc<Machine>, text: &str) -> Result<String, String> {
 #[test]
 fn functions_return_what_haproxys_return() {
     let rows = [
+        ("_VERSION", "Lua 5.4"),
         ("core.tokenize('a,b,,c', ',')", "{a,b,,c}"),
         ("core.tokenize('a,b,,c', ',', true)", "{a,b,c}"),
         ("core.tokenize('', ',')", "{}"),

@@ -4,6 +4,7 @@
 //! `version_atleast` and scripts written for HAProxy compare.
 
 use crate::detected;
+use config::spec::CompressionAlgorithm;
 use std::fmt::Write;
 
 /// Weir's own version.
@@ -88,7 +89,7 @@ fn full(invoked_as_haproxy: bool) -> String {
         text,
         "Build options :\n  TARGET  = {TARGET}\n  CPU     = {}\n  PROFILE = {}\n\n",
         std::env::consts::ARCH,
-        if cfg!(debug_assertions) { "debug" } else { "release" },
+        env!("WEIR_PROFILE"),
     );
     text.push_str("Feature list :");
     for (name, present) in config::FEATURES {
@@ -98,7 +99,7 @@ fn full(invoked_as_haproxy: bool) -> String {
     for (name, present) in detected::features() {
         let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
-    text.push_str(SETTINGS);
+    let _ = write!(text, "{SETTINGS}{}{MULTIPLEXERS}", libraries());
     let services = control::services::built_in();
     let names: Vec<&str> = services.names().iter().map(|row| &*row.name).collect();
     let _ = writeln!(text, "Available services : {}", names.join(" "));
@@ -112,18 +113,51 @@ Default settings :
   bufsize = 16384, maxrewrite = 1024, maxpollevents = 200
 
 Built with multi-threading support: one thread per processor that the process may use.
-Built with the Prometheus exporter as a service
+";
 
+const MULTIPLEXERS: &str = "
 Available polling systems :
       epoll : pref=300,  test result OK
 Total: 1 (1 usable), will use epoll.
 
 Available multiplexer protocols :
 (protocols marked as <default> cannot be specified using 'proto' keyword)
-  <default> : mode=HTTP  side=FE|BE  mux=H1
-  <default> : mode=TCP   side=FE|BE  mux=PASS
+         h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG
+       fcgi : mode=HTTP  side=BE     mux=FCGI  flags=HTX|HOL_RISK|NO_UPG
+       spop : mode=SPOP  side=BE     mux=SPOP  flags=HOL_RISK|NO_UPG
+  <default> : mode=HTTP  side=FE|BE  mux=H1    flags=HTX
+         h1 : mode=HTTP  side=FE|BE  mux=H1    flags=HTX|NO_UPG
+  <default> : mode=TCP   side=FE|BE  mux=PASS  flags=
+       none : mode=TCP   side=FE|BE  mux=PASS  flags=NO_UPG
 
 ";
+
+/// The libraries that are built in, in the lines of HAProxy that scripts look for.
+fn libraries() -> String {
+    let ssl = config::LanguageOptions::default().ssl.map_or_else(|| "none".to_owned(), |ssl| ssl.name);
+    let (major, minor) = expression::pattern::pcre2_version();
+    let algorithms: Vec<String> = CompressionAlgorithm::ALL
+        .iter()
+        .map(|algorithm| format!("{}(\"{}\")", algorithm.name(), algorithm.coding()))
+        .collect();
+    format!(
+        "Built with SSL library version : {ssl}\n\
+         Running on SSL library version : {ssl}\n\
+         SSL library supports TLS extensions : yes\n\
+         SSL library supports SNI : yes\n\
+         SSL library FIPS mode : no\n\
+         SSL library supports : TLSv1.2 TLSv1.3\n\
+         Built with Lua version : Lua {}\n\
+         Built with the Prometheus exporter as a service\n\
+         Built with network namespace support.\n\
+         Compression algorithms supported : {}\n\
+         Built with transparent proxy support using: IP_TRANSPARENT IPV6_TRANSPARENT IP_FREEBIND\n\
+         Built with PCRE2 version : {major}.{minor}\n\
+         Encrypted password support via crypt(3): yes\n",
+        lua::VERSION,
+        algorithms.join(", "),
+    )
+}
 
 /// The running system in the words of `uname`, as far as the kernel tells.
 fn system() -> String {

@@ -31,6 +31,6 @@ pub use list::{ListName, lines};
 pub use method::Method;
 pub use network::Network;
 pub use object::{Content, Found, List, ListLine, Lists, Lookup, Registry, Use, View};
-pub use regex::{Places, Regex, Search};
+pub use regex::{Places, Regex, Search, pcre2_version};
 pub use set::{Hit, PatternSet};
 pub use string::compare;

@@ -343,5 +343,10 @@ impl fmt::Debug for Regex {
     }
 }
 
+/// The version of PCRE2, which decides about patterns that no automaton of bounded size matches.
+pub fn pcre2_version() -> (u32, u32) {
+    pcre2::version()
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, WEIR, line, run};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -58,11 +59,39 @@ fn features_are_what_conditions_say_they_are() {
     let list = long.lines().find_map(|line| line.strip_prefix("Feature list :")).expect("the list");
     assert!(list.contains("+EPOLL"), "{list}");
     let detected = long.lines().find_map(|line| line.strip_prefix("Detected feature list :")).expect("the other list");
-    for word in list.split_whitespace().take(12).chain(detected.split_whitespace()) {
+    for name in ["ACME", "H2", "LUA", "OPENSSL", "PCRE2", "SSL", "ZLIB"] {
+        assert!(list.split_whitespace().any(|word| word.strip_prefix('+') == Some(name)), "{name} in {list}");
+    }
+    for word in list.split_whitespace().step_by(5).chain(detected.split_whitespace()) {
         let (sign, name) = word.split_at(1);
         let expected = if sign == "+" { 0 } else { 1 };
         assert_eq!(run(Command::new(WEIR).args(["-cc", &format!("feature({name})")])).code(), Some(expected), "{word}");
     }
+}
+
+/// Programs look for these lines to find out what they may configure.
+#[test]
+fn the_long_form_names_libraries_and_multiplexers() {
+    let long = line("-vv").stdout;
+    for expected in [
+        "Built with SSL library version : AWS-LC",
+        "Running on SSL library version : AWS-LC",
+        "SSL library supports SNI : yes",
+        "SSL library supports : TLSv1.2 TLSv1.3",
+        "Built with Lua version : Lua 5.4",
+        "Compression algorithms supported : identity(\"identity\"), deflate(\"deflate\"), raw-deflate(\"deflate\"), gzip(\"gzip\")",
+        "Built with PCRE2 version : 10.",
+        "Built with the Prometheus exporter as a service",
+        "         h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG",
+        "       fcgi : mode=HTTP  side=BE     mux=FCGI  flags=HTX|HOL_RISK|NO_UPG",
+        "       spop : mode=SPOP  side=BE     mux=SPOP  flags=HOL_RISK|NO_UPG",
+        "  <default> : mode=TCP   side=FE|BE  mux=PASS  flags=",
+    ] {
+        assert!(long.lines().any(|line| line.starts_with(expected)), "{expected} in {long}");
+    }
+    // .../target/<profile>/weir
+    let profile = Path::new(WEIR).parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
+    assert!(long.contains(&format!("  PROFILE = {profile}\n")), "{profile}");
 }
 
 #[test]
