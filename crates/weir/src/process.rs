@@ -298,6 +298,10 @@ fn limit_memory(
     messages: &mut Messages,
 ) -> Result<(), Refused> {
     let Some(megabytes) = megabytes else { return Ok(()) };
+    if let Some(excess) = &global.excess {
+        messages.alert(excess);
+        return Err(Refused);
+    }
     let Err(error) = rt::rights::limit_memory(megabytes.saturating_mul(1 << 20)) else { return Ok(()) };
     let sentence = format!("Cannot limit the memory to {megabytes} MB : {}", files::reason(&error));
     if global.strict_limits {

@@ -37,13 +37,32 @@ const DESCRIPTORS_OF_PROCESS: u64 = 10;
 const DESCRIPTORS_OF_THREAD: u64 = 3;
 
 /// Memory of a connection besides its two buffers, bytes.
-const MEMORY_OF_CONNECTION: u64 = 4_096;
+const MEMORY_OF_CONNECTION: u64 = 2_944;
+
+/// Memory of one side's TLS, bytes.
+const MEMORY_OF_TLS: u64 = 16 << 10;
+
+/// Memory of the handshakes of a connection, bytes.
+const MEMORY_OF_HANDSHAKE: u64 = 76 << 10;
+
+/// Memory of a session in the cache, bytes (`tune.ssl.cachesize`).
+const MEMORY_OF_SESSION: u64 = 200;
+
+/// Sessions in the cache where no other number is written.
+const SESSIONS: u32 = 20_000;
+
+/// Per cent of the memory that connections may take.
+const USABLE: u64 = 97;
 
 /// The answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkedOut {
     pub(super) maxconn: u32,
     pub(super) is_automatic: bool,
+    /// Connections by TLS at once, of both sides; 0: no limit of their own.
+    pub(super) max_tls: u32,
+    /// The message about a written limit that does not fit into the memory.
+    pub(super) excess: Option<String>,
     /// Descriptors for so many connections and everything else.
     pub(super) descriptors: u64,
 }
@@ -58,13 +77,24 @@ impl SystemLimits {
         let splices = spec.proxies.iter().map(|proxy| proxy.options.splice);
         let splices = splices.into_iter().any(|splice| splice.auto || splice.request || splice.response);
         let written = self.maxconn.or(spec.global.maxconn).filter(|maxconn| *maxconn > 0);
-        let maxconn = written.unwrap_or_else(|| self.automatic(spec, overhead, splices));
+        let memory = self.memory.map(|megabytes| Memory::of(spec, megabytes));
+        let (by_memory, excess) = match &memory {
+            Some(memory) if written.is_none() => memory.connections(spec.global.tls.max_connections),
+            _ => (u64::MAX, None),
+        };
+        let maxconn = written.unwrap_or_else(|| self.automatic(spec, overhead, splices, by_memory));
+        let (max_tls, other_excess) = match (&memory, spec.global.tls.max_connections) {
+            (Some(memory), 0) => memory.tls(maxconn, written.is_none()),
+            (_, most) => (most, None),
+        };
         // One pipe for four connections, two descriptors each.
         let wanted = spec.global.maxpipes.unwrap_or(maxconn / 4);
         let pipes = if splices { u64::from(wanted) } else { 0 };
         WorkedOut {
             maxconn,
             is_automatic: written.is_none(),
+            max_tls,
+            excess: excess.or(other_excess),
             descriptors: u64::from(maxconn) * 2 + pipes * 2 + overhead,
         }
     }
@@ -80,7 +110,7 @@ impl SystemLimits {
         DESCRIPTORS_OF_PROCESS + sockets + connections + DESCRIPTORS_OF_THREAD * u64::from(threads)
     }
 
-    fn automatic(&self, spec: &Spec, overhead: u64, splices: bool) -> u32 {
+    fn automatic(&self, spec: &Spec, overhead: u64, splices: bool, by_memory: u64) -> u32 {
         let allowed = self.descriptors.min(spec.global.fd_hard_limit.unwrap_or(DESCRIPTORS_AT_MOST));
         let left = allowed.saturating_sub(overhead);
         let by_descriptors = match spec.global.maxpipes {
@@ -88,12 +118,85 @@ impl SystemLimits {
             None if splices => left * 2 / 5,
             _ => left / 2,
         };
-        let by_memory = self.memory.map_or(u64::MAX, |megabytes| {
-            let buffer = u64::from(spec.global.tune.bufsize.unwrap_or(16_384));
-            two_digits(megabytes * 1_048_576 / (2 * buffer + MEMORY_OF_CONNECTION))
-        });
-        let maxconn = by_descriptors.min(by_memory).max(MAXCONN_AT_LEAST);
+        let found = by_descriptors.min(by_memory);
+        let found = if self.memory.is_some() { two_digits(found) } else { found };
+        let maxconn = found.max(MAXCONN_AT_LEAST);
         u32::try_from(maxconn).unwrap_or(u32::MAX)
+    }
+}
+
+/// The memory that connections may use (configuration manual, "maxconn", "maxsslconn"). The terms reproduce the numbers of
+/// HAProxy 3.5.
+struct Memory {
+    megabytes: u64,
+    /// Bytes for connections.
+    usable: u64,
+    /// Bytes of a connection in the clear.
+    connection: u64,
+    /// The sides that speak TLS, at most both.
+    sides: u64,
+}
+
+impl Memory {
+    fn of(spec: &Spec, megabytes: u64) -> Self {
+        let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds).chain(&spec.global.runtime.sockets);
+        let mut by_tls = binds.filter_map(|bind| bind.tls.as_deref()).filter(|tls| tls.ssl);
+        let servers = spec.proxies.iter().flat_map(|proxy| &proxy.servers).filter_map(|server| server.tls.as_deref());
+        let mut secured = servers.filter(|tls| tls.ssl || tls.check == Some(true));
+        let sides = u64::from(by_tls.next().is_some()) + u64::from(secured.next().is_some());
+        let sessions = if sides > 0 { spec.global.tls.cache_size.unwrap_or(SESSIONS) } else { 0 };
+        let compression = u64::from(spec.global.compression.memory.unwrap_or(0));
+        let taken = u64::from(sessions) * MEMORY_OF_SESSION;
+        let usable = (megabytes.saturating_sub(compression) << 20).saturating_sub(taken) * USABLE / 100;
+        let buffer = u64::from(spec.global.tune.bufsize.unwrap_or(16_384));
+        Self { megabytes, usable, connection: 2 * buffer + MEMORY_OF_CONNECTION, sides }
+    }
+
+    /// Returns the number of connections that fit: all of them by TLS, or `max_tls` of their sides (`maxsslconn`; 0: not
+    /// written). The message is set where `max_tls` does not fit.
+    fn connections(&self, max_tls: u32) -> (u64, Option<String>) {
+        const OF_ONE: u64 = MEMORY_OF_TLS + MEMORY_OF_HANDSHAKE;
+        if self.sides == 0 {
+            return (self.usable / self.connection, None);
+        }
+        if max_tls == 0 {
+            let by_tls = self.connection + self.sides * MEMORY_OF_TLS + MEMORY_OF_HANDSHAKE;
+            return (self.usable / by_tls, None);
+        }
+        if let Some(left) = self.usable.checked_sub(u64::from(max_tls) * OF_ONE) {
+            return (left / self.connection, None);
+        }
+        let excess = format!(
+            "Cannot compute the automatic maxconn because global.maxsslconn is already too high for the global.memmax \
+             value ({} MB). The absolute maximum possible value is {}, but {max_tls} was found.",
+            self.megabytes,
+            self.usable / OF_ONE
+        );
+        (0, Some(excess))
+    }
+
+    /// Returns the number of sides of `maxconn` connections that may speak TLS at once; 0: TLS is not used.
+    fn tls(&self, maxconn: u32, is_automatic: bool) -> (u32, Option<String>) {
+        if self.sides == 0 {
+            return (0, None);
+        }
+        let all = u64::from(maxconn) * self.sides;
+        let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        if is_automatic {
+            return (number(all), None);
+        }
+        if let Some(left) = self.usable.checked_sub(u64::from(maxconn) * self.connection) {
+            let fitting = two_digits(left / (MEMORY_OF_TLS + MEMORY_OF_HANDSHAKE));
+            return (number(fitting.min(all)), None);
+        }
+        let excess = format!(
+            "Cannot compute the automatic maxsslconn because global.maxconn is already too high for the global.memmax \
+             value ({} MB). The absolute maximum possible value without SSL is {}, but {maxconn} was found and SSL is in \
+             use.",
+            self.megabytes,
+            self.usable / self.connection
+        );
+        (0, Some(excess))
     }
 }
 
@@ -106,7 +209,8 @@ fn two_digits(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::tests::{bind, frontend, spec};
+    use crate::compile::tests::{backend, bind, frontend, spec};
+    use config::spec::{BindTlsSpec, ServerTlsSpec};
 
     /// Descriptors allowed, threads, listening sockets, splicing; the `Maxconn` that HAProxy shows, and its `Maxsock`.
     /// (It opens a statistics socket to tell that, which costs 11 descriptors: they are taken off here.)
@@ -180,5 +284,73 @@ mod tests {
         written.global.tune.bufsize = Some(32_768);
         let limits = SystemLimits { descriptors: 20_000, memory: Some(256), ..SystemLimits::default() };
         assert_eq!(limits.work_out(&written).maxconn, 3_800);
+    }
+
+    /// The `Maxconn` and `MaxSslConns` of HAProxy 3.5 with `-m`: megabytes; whether clients and servers speak TLS; `maxconn`,
+    /// `maxsslconn`, `tune.ssl.cachesize` and `maxzlibmem` where they are written.
+    type MemoryRow = (u64, bool, bool, Option<u32>, u32, Option<u32>, Option<u32>, u32, u32);
+
+    const MEMORY_ROWS: &[MemoryRow] = &[
+        (64, true, false, None, 0, None, None, 470, 470),
+        (64, false, true, None, 0, None, None, 470, 470),
+        (64, true, true, None, 0, None, None, 410, 820),
+        (100, true, false, None, 0, None, None, 750, 750),
+        (100, true, true, None, 0, None, None, 660, 1_320),
+        (128, true, false, None, 0, Some(0), None, 1_000, 1_000),
+        (128, true, false, None, 0, Some(200_000), None, 700, 700),
+        (256, false, false, None, 0, None, None, 7_200, 0),
+        (256, false, false, None, 500, None, None, 7_200, 500),
+        (256, true, false, None, 0, None, None, 1_900, 1_900),
+        (256, true, true, None, 0, None, None, 1_700, 3_400),
+        (256, true, true, None, 500, None, None, 5_800, 500),
+        (256, true, false, Some(1_000), 0, None, None, 1_000, 1_000),
+        (256, true, true, Some(500), 0, None, None, 500, 1_000),
+        (256, true, true, Some(300), 500, None, None, 300, 500),
+        (256, true, false, Some(500), 5_000, None, None, 500, 5_000),
+        (256, true, false, Some(5_000), 0, None, None, 5_000, 820),
+        (256, true, true, Some(5_000), 0, None, None, 5_000, 820),
+        (256, false, true, Some(6_900), 0, None, None, 6_900, 100),
+        (256, false, true, Some(7_100), 0, None, None, 7_100, 31),
+        (256, false, false, Some(8_000), 0, None, None, 8_000, 0),
+        (256, true, true, Some(9_000), 500, None, None, 9_000, 500),
+        (256, false, false, None, 0, None, Some(100), 4_400, 0),
+        (256, true, true, None, 0, None, Some(100), 1_000, 2_000),
+        (400, false, false, None, 0, None, None, 9_900, 0),
+        (900, true, false, None, 0, None, None, 7_000, 7_000),
+        (1_024, true, true, None, 0, None, None, 7_000, 14_000),
+    ];
+
+    /// A configuration whose clients and servers speak TLS, or not.
+    fn secured(clients: bool, servers: bool) -> Spec {
+        let (mut front, mut back) = (frontend("f"), backend("b"));
+        front.binds[0].tls = clients.then(|| Box::new(BindTlsSpec { ssl: true, ..BindTlsSpec::default() }));
+        back.servers[0].tls = servers.then(|| Box::new(ServerTlsSpec { ssl: true, ..ServerTlsSpec::default() }));
+        spec(vec![front, back])
+    }
+
+    #[test]
+    fn memory_bounds_connections_by_tls_as_in_haproxy() {
+        for &(memory, clients, servers, maxconn, maxsslconn, cache, zlib, expected, expected_tls) in MEMORY_ROWS {
+            let mut written = secured(clients, servers);
+            (written.global.maxconn, written.global.tls.max_connections) = (maxconn, maxsslconn);
+            (written.global.tls.cache_size, written.global.compression.memory) = (cache, zlib);
+            let limits = SystemLimits { descriptors: 20_000, memory: Some(memory), ..SystemLimits::default() };
+            let found = limits.work_out(&written);
+            let row = format!("-m {memory}, {clients} {servers}, {maxconn:?} {maxsslconn} {cache:?} {zlib:?}");
+            assert_eq!((found.maxconn, found.max_tls, found.excess), (expected, expected_tls, None), "{row}");
+        }
+    }
+
+    #[test]
+    fn what_the_memory_has_no_room_for_is_refused() {
+        let limits = SystemLimits { descriptors: 20_000, memory: Some(256), ..SystemLimits::default() };
+        let mut written = secured(true, true);
+        written.global.maxconn = Some(8_000);
+        let excess = limits.work_out(&written).excess.unwrap();
+        assert!(excess.contains("without SSL is 7182, but 8000 was found and SSL is in use."), "{excess}");
+        written.global.maxconn = None;
+        written.global.tls.max_connections = 5_000;
+        let excess = limits.work_out(&written).excess.unwrap();
+        assert!(excess.ends_with("The absolute maximum possible value is 2722, but 5000 was found."), "{excess}");
     }
 }

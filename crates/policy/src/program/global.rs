@@ -88,6 +88,8 @@ pub struct Global {
     pub compression: GlobalCompression,
     /// `maxsslconn`: connections by TLS of both sides; 0: no limit.
     pub max_tls_connections: u32,
+    /// `maxconn` or `maxsslconn` is more than the memory (`-m`) has room for: why the process cannot start.
+    pub excess: Option<Box<str>>,
     /// `maxpipes`: pipes for splicing; a quarter of `maxconn` where nothing was written.
     pub maxpipes: usize,
     /// The number of descriptors that the process needs for that, or `ulimit-n`: what its limit is to be raised to.

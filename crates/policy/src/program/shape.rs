@@ -160,7 +160,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
                datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks,
                measure_tasks, anonymous_key, shared_counters],
-        free: [logs, log_tag, log_send_hostname, logurilen, descriptors, compression, large_bufsize, max_tls_connections, maxrewrite, maxhdr, http2, http2_servers, streams,
+        free: [logs, log_tag, log_send_hostname, logurilen, descriptors, compression, large_bufsize, max_tls_connections, excess, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
                pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
                close_spread, node, measure_rules],
