@@ -48,6 +48,12 @@ pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) ->
         "ocsp" => load.ocsp = spanned,
         "issuer" => load.issuer = spanned,
         "sctl" => load.sctl = spanned,
+        "alias" if text.starts_with('/') => {
+            return Err((
+                span,
+                format!("cannot parse 'alias' value '{text}', '/' is forbidden as the first character."),
+            ));
+        }
         "alias" => load.alias = spanned,
         "acme" => load.acme = spanned,
         "keytype" => load.keytype = spanned,

@@ -359,3 +359,23 @@ fn lines_of_a_frontend_come_and_go() {
         world.forget_log();
     });
 }
+
+/// The key of `b.crt` is `b.key` where extensions are replaced (`ssl-load-extra-del-ext`), and `b.crt.key` where they are not.
+#[test]
+fn a_key_is_set_by_the_name_of_its_file() {
+    let lines = format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request deny\n");
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let text = payload("a.pem");
+        let key = &text[text.find("-----BEGIN PRIVATE KEY").unwrap()..];
+        ask("new ssl cert b.crt").await;
+        ask(&format!("set ssl cert b.crt <<\n{text}\n")).await;
+        ask("commit ssl cert b.crt").await;
+        for name in ["b.key", "b.crt.key"] {
+            let answer = ask(&format!("set ssl cert {name} <<\n{key}\n")).await;
+            assert_eq!(answer, "Transaction created for certificate b.crt!\n\n", "{name}");
+            assert_eq!(ask("commit ssl cert b.crt").await, "Committing b.crt\nSuccess!\n\n");
+        }
+        assert!(ask(&format!("set ssl cert c.key <<\n{key}\n")).await.contains("not referenced"));
+        world.forget_log();
+    });
+}

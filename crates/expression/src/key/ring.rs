@@ -1,7 +1,7 @@
 //! The keys that a configuration names, by the path of their file: a variable may hold such a path while requests are
 //! served. Must never read a file.
 
-use super::{KeyError, PublicKey, TokenCertificates};
+use super::{KeyError, PublicKey, TokenCertificate, TokenCertificates};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -63,6 +63,21 @@ impl Keys {
     /// The public key of a path.
     pub fn public(&self, path: &[u8]) -> Option<&PublicKey> {
         self.public.get(path).map(|key| &**key)
+    }
+
+    /// The keys of a certificate that a converter of the configuration names.
+    pub fn named(&self, path: &[u8]) -> Option<TokenCertificate> {
+        self.certificates.get(path).map(|key| TokenCertificate { public: Arc::clone(key), private: None })
+    }
+
+    /// Allows tokens to be verified by every certificate that a converter of the configuration names.
+    pub fn allow_named(&self) {
+        let named = self.certificates.keys().filter(|path| !self.tokens.allows(path));
+        named.for_each(|path| {
+            if let Some(certificate) = self.named(path) {
+                self.tokens.allow(path, certificate);
+            }
+        });
     }
 
     /// The public key of a certificate's path.

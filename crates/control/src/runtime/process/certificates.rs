@@ -54,16 +54,18 @@ fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
 const PARTS: [(&str, Part); 4] =
     [(".key", Part::Key), (".ocsp", Part::Ocsp), (".issuer", Part::Issuer), (".sctl", Part::Timestamps)];
 
-/// The certificate and the part that a name means: with an ending that no certificate has, a part of the one without it.
-fn part<'a>(held: &Held, program: &Program, name: &'a str) -> (&'a str, Part) {
+/// The certificate and the part that a name means: with an ending that no certificate has, a part of the one without it, or with
+/// `.crt` in its place (`ssl-load-extra-del-ext`).
+fn part(held: &Held, program: &Program, name: &str) -> (String, Part) {
     let (all, is_changed) =
         (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
     let is_known = |name: &str| all.contains_key(name) || held.kept.contains_key(name) || is_changed(name);
     if is_known(name) {
-        return (name, Part::Text);
+        return (name.to_owned(), Part::Text);
     }
     let parts = PARTS.iter().filter_map(|(end, part)| Some((name.strip_suffix(end)?, *part)));
-    parts.into_iter().find(|(name, _)| is_known(name)).unwrap_or((name, Part::Text))
+    let mut owners = parts.flat_map(|(stem, part)| [(stem.to_owned(), part), (format!("{stem}.crt"), part)]);
+    owners.find(|(name, _)| is_known(name)).unwrap_or((name.to_owned(), Part::Text))
 }
 
 fn set(call: &mut Call<'_, Worker>) {
@@ -75,6 +77,7 @@ fn set(call: &mut Call<'_, Worker>) {
     let program = &call.generation.program;
     let mut held = call.state.process.certificates.lock();
     let (name, part) = part(&held, program, &written);
+    let name = name.as_str();
     let is_known = held.kept.contains_key(name) || used(program).contains_key(name);
     let refused = match &held.change {
         Some(change) if *change.name != *name => {
@@ -217,25 +220,28 @@ pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> 
     TokenCertificate::new(certificate.der(), certificate.private_der())
 }
 
-/// The certificate that a command about tokens means: one that is committed.
-fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Arc<Certificate>)> {
+/// The certificate that a command about tokens means: one that is committed, or that a converter names. With it, what verifies
+/// tokens by it.
+fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, TokenCertificate)> {
     let name = file(call, expected)?;
-    match find(call, &name).filter(|_| !name.starts_with('*')) {
-        Some(Found::Here(certificate, _)) => Some((name, certificate)),
-        Some(Found::Empty) | None => {
-            call.refuse(NOT_FOUND);
-            None
+    let keys = match find(call, &name).filter(|_| !name.starts_with('*')) {
+        Some(Found::Here(certificate, _)) => token_keys(&certificate),
+        Some(Found::Empty) => None,
+        None => {
+            let keys = &call.generation.program.keys;
+            keys.named(name.as_bytes()).or_else(|| keys.tokens().find(name.as_bytes()).ok())
         }
+    };
+    if keys.is_none() {
+        call.refuse(NOT_FOUND);
     }
+    keys.map(|keys| (name, keys))
 }
 
 fn allow_tokens(call: &mut Call<'_, Worker>) {
     // HAProxy says so.
-    let Some((name, certificate)) = of_tokens(call, "'add ssl cert' expects a filename") else { return };
-    match token_keys(&certificate) {
-        Some(keys) => call.generation.program.keys.tokens().allow(name.as_bytes(), keys),
-        None => call.refuse(NOT_FOUND),
-    }
+    let Some((name, keys)) = of_tokens(call, "'add ssl cert' expects a filename") else { return };
+    call.generation.program.keys.tokens().allow(name.as_bytes(), keys);
 }
 
 fn refuse_tokens(call: &mut Call<'_, Worker>) {
@@ -292,6 +298,8 @@ fn show(call: &mut Call<'_, Worker>) {
         text.push_str("# filename\n");
         let mut names: Vec<String> = used(&call.generation.program).into_keys().collect();
         names.extend(held.kept.keys().cloned());
+        let of_tokens = call.generation.program.keys.tokens().allowed();
+        names.extend(of_tokens.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
         drop(held);
         names.sort();
         names.dedup();

@@ -156,7 +156,7 @@ impl Compiler<'_> {
             let name = match (&load.alias, store.name.as_str()) {
                 (Some(alias), store) => format!("@{store}/{}", alias.value),
                 (None, "") => path.clone(),
-                (None, store) => format!("@{store}/{}", file.value),
+                (None, store) => format!("@{store}/{}", file.value.strip_prefix('/').unwrap_or(&file.value)),
             };
             // A name of the storage cannot be used before: nothing of that name was found.
             let is_used = || !name.starts_with('@') && self.is_used_before(spec, &name, load.span);
@@ -178,6 +178,9 @@ impl Compiler<'_> {
                 (self.resolver.file_reader())(paths.file()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             let stand_in = if is_missing { self.stand_in((&name, paths.file()), load) } else { None };
             if let Some(certificate) = stand_in.unwrap_or_else(|| self.load(&name, &paths, load, global, &line)) {
+                if certificate.is_err() && load.jwt == Some(true) {
+                    self.allow_without_key(&name, paths.file());
+                }
                 self.remember(name, certificate, Origin::Store(load.span), load);
             }
         }
@@ -201,6 +204,15 @@ impl Compiler<'_> {
         self.tls.certificates.insert(name, Loaded { certificate, origin, load: load.clone() });
     }
 
+    /// A certificate that cannot be shown to clients, because it has no key, verifies tokens all the same.
+    fn allow_without_key(&self, name: &str, file: &str) {
+        let text = (self.resolver.file_reader())(file).unwrap_or_default();
+        let chain = tls::pem::certificates(&text).unwrap_or_default();
+        if let Some(keys) = chain.first().and_then(|own| TokenCertificate::new(own, &[])) {
+            self.shared.keys.borrow().tokens().allow(name.as_bytes(), keys);
+        }
+    }
+
     /// What belongs to no line, once every line was compiled.
     pub(crate) fn tls_parts(&mut self) -> TlsParts {
         self.refuse_tokens();
@@ -216,6 +228,7 @@ impl Compiler<'_> {
                 keys.tokens().refuse(name);
             }
         }
+        keys.allow_named();
     }
 
     /// Whether a line above that place uses a certificate: a definition is written before.
