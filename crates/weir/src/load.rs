@@ -160,7 +160,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
         loaded.diagnostics = found;
     }
     if is_quiet {
-        messages.silence();
+        messages.hush();
     }
     loaded
 }

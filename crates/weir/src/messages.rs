@@ -15,6 +15,8 @@ pub struct Refused;
 pub struct Messages {
     out: Box<dyn Write>,
     quiet: bool,
+    /// Alerts alone are printed.
+    hushed: bool,
     diagnostics: bool,
     introduced: bool,
     warnings: usize,
@@ -45,18 +47,23 @@ impl Messages {
     }
 
     fn to(out: Box<dyn Write>, quiet: bool, diagnostics: bool) -> Self {
-        Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0, said: String::new() }
+        Self { out, quiet, hushed: false, diagnostics, introduced: false, warnings: 0, alerts: 0, said: String::new() }
     }
 
-    /// Says nothing from here on (`quiet` in the configuration, or a daemon that has left its terminal).
+    /// Says nothing from here on but why the start ends (`quiet` in the configuration).
+    pub fn hush(&mut self) {
+        self.hushed = true;
+    }
+
+    /// Says nothing from here on (a daemon that has left its terminal).
     pub fn silence(&mut self) {
         self.quiet = true;
     }
 
-    /// Whether anything is printed at all.
+    /// Whether nothing is printed beside the reason why a start ends.
     #[must_use]
     pub fn quiet(&self) -> bool {
-        self.quiet
+        self.quiet || self.hushed
     }
 
     /// Warnings so far.
@@ -115,7 +122,7 @@ impl Messages {
             Severity::Diag if self.diagnostics => {}
             Severity::Diag => return,
         }
-        if self.quiet {
+        if self.quiet || self.hushed && severity != Severity::Alert {
             return;
         }
         if !self.introduced && matches!(severity, Severity::Alert | Severity::Warning) {

@@ -34,6 +34,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
         proxy.targets();
         proxy.transports();
         proxy.log_format();
+        proxy.warn_of_cookie();
         proxy.timeouts();
         proxy.log_targets(global);
         proxy.needs_http();
@@ -271,14 +272,21 @@ impl Proxy<'_> {
         }
     }
 
-    /// Cookies are nothing without HTTP.
+    /// Warns of `cookie` without HTTP.
+    fn warn_of_cookie(&mut self) {
+        let spec = &self.draft.spec;
+        let is_ignored =
+            spec.kind != ProxyKind::Frontend && spec.mode != Mode::Http && !spec.upgrades && !self.draft.gaps.mode;
+        if is_ignored && spec.persistence.cookie.is_some() {
+            let message = format!("cookie will be ignored for {} '{}' (needs 'mode http').", self.noun(), self.name());
+            self.warn(message);
+        }
+    }
+
+    /// Warns of the cookies of servers without HTTP.
     fn warn_of_cookies(&mut self) {
         let draft = self.draft;
         let (noun, name) = (self.noun(), self.name().to_owned());
-        if draft.spec.persistence.cookie.is_some() {
-            let message = format!("cookie will be ignored for {noun} '{name}' (needs 'mode http').");
-            self.warn(message);
-        }
         for server in draft.spec.servers.iter().filter(|server| server.persistence.cookie.is_some()) {
             let message = format!(
                 "{noun} '{name}' : ignoring cookie for server '{}' as HTTP mode is disabled.",

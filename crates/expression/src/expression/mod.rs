@@ -83,6 +83,9 @@ pub trait Names {
         Rc::default()
     }
 
+    /// A fetch is named that never has a sample, and why.
+    fn note_valueless(&self, _fetch: &str, _why: &str) {}
+
     /// Where the line stands that is read.
     fn line(&self) -> pattern::ListLine {
         pattern::ListLine::default()
@@ -284,6 +287,9 @@ impl Expression {
     pub fn parse(text: &str, place: EvalPlace, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
         let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
         let fetch = find_fetch(&found, names.vocabulary())?;
+        if let Some(why) = fetch::valueless_reason(&found.name) {
+            names.note_valueless(&found.name, why);
+        }
         let found = with_empty_text(found, &fetch.signature);
         let checking = Checking { names, place, input: Type::Any };
         let arguments = read_arguments(&found, &fetch.signature, fetch.check, &checking)

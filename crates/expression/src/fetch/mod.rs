@@ -27,9 +27,11 @@ mod tls_hello;
 mod transaction;
 mod transport;
 mod unsupported;
+mod valueless;
 
 pub use unsupported::NAMES as WAITING;
 pub(crate) use unsupported::reason as waiting_reason;
+pub(crate) use valueless::reason as valueless_reason;
 
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, EvalPlace, Places, Type, Value};
@@ -220,6 +222,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     tls_details::CLIENTS,
     tls_details::FINGERPRINTS,
     tls_details::SERVERS,
+    valueless::TABLE,
     tls_hello::TABLE,
     transaction::TABLE,
     transport::TABLE,

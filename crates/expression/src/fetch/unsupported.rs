@@ -10,9 +10,6 @@ pub const NAMES: &[&str] = &[
     "internal.htx.nbblks", "internal.htx.size", "internal.htx.used", "internal.htx_blk.data",
     "internal.htx_blk.hdrname", "internal.htx_blk.hdrval", "internal.htx_blk.size", "internal.htx_blk.start_line",
     "internal.htx_blk.type",
-    "spoe.engine-id",
-    "ssl_bc_unique_id", 
-    "ssl_fc_unique_id", 
     "wurfl-get", "wurfl-get-all",
 ];
 
@@ -25,13 +22,6 @@ pub fn reason(name: &str) -> Option<&'static str> {
         "51d.all" | "da-csv-fetch" | "wurfl-get" | "wurfl-get-all" => Some(
             "is not supported by Weir, which contains no vendor's library for the detection of devices; a map of User-Agent or \
              Sec-CH-UA fields, or a converter in Lua, can classify devices",
-        ),
-        "spoe.engine-id" => Some(
-            "has a value in the streams that HAProxy makes to ask an agent, and in no other; Weir asks agents without such streams",
-        ),
-        "ssl_fc_unique_id" | "ssl_bc_unique_id" => Some(
-            "is not supported by Weir: the Finished message that it consists of stays inside of the handshake (RFC 5929); \
-             RFC 9266 has replaced it",
         ),
         _ => None,
     }

@@ -87,17 +87,19 @@ impl Rate {
         now as f64 + before as f64 * share
     }
 
-    /// The most events of any second, the one that runs included.
+    /// The most events of any second, the one that runs included; never less than the rate of now.
     pub fn most<'a>(now: Moment, parts: impl Iterator<Item = &'a Self> + Clone) -> u64 {
         let this = second(now);
         let seen = parts.clone().map(|part| part.most.load(Relaxed)).max().unwrap_or(0);
         // Seconds after which nothing was counted yet are in their own words alone.
         let words = |part: &'a Self| [part.current.load(Acquire), part.previous.load(Acquire)].map(|word| (part, word));
+        let forgets = parts.clone().flat_map(words).any(|(part, word)| word != 0 && part.is_forgotten(word));
+        let sliding = if forgets { 0 } else { Self::read(now, parts.clone()) as u64 };
         let open = parts.clone().flat_map(words).filter(|(part, word)| !part.is_forgotten(*word));
         let open = open.map(|(_, word)| word);
         let open = open.map(|word| split(word).0).filter(|second| *second != 0 && *second <= this);
         let open = open.map(|second| parts.clone().map(|part| part.in_second(second)).sum()).max().unwrap_or(0);
-        seen.max(open)
+        seen.max(open).max(sliding)
     }
 
     /// Forgets the most. By its own worker.
@@ -134,6 +136,19 @@ mod tests {
         }
         parts[0].add(at(1_500), 4, all);
         assert!((Rate::read(at(1_500), all()) - 14.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn the_most_is_never_less_than_the_rate() {
+        let parts = [Rate::default(), Rate::default()];
+        let all = || parts.iter();
+        for (part, when) in [(0, 900), (1, 950), (0, 1_010), (1, 1_020)] {
+            parts[part].add(at(when), 50, all);
+        }
+        for now in [1_030, 1_500, 1_900] {
+            let rate = Rate::read(at(now), all()) as u64;
+            assert!(rate > 100 && Rate::most(at(now), all()) == rate, "{now}: {rate}");
+        }
     }
 
     #[test]

@@ -37,13 +37,8 @@ impl Compiler<'_> {
             return self.server_address(written).map_err(|host| format!("could not resolve address '{host}'."));
         };
         let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind, multipath: *multipath };
-        let methods = match methods {
-            // A server whose name is followed may begin without an address.
-            [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],
-            [] => &[InitialAddress::Last, InitialAddress::Libc][..],
-            methods => methods,
-        };
-        let is_service = name.starts_with('_');
+        let methods = effective(methods, is_followed);
+        let is_service = is_service(name);
         for method in methods {
             let host = match method {
                 InitialAddress::Last => match last {
@@ -113,6 +108,34 @@ impl Compiler<'_> {
             AddressSpec::Reverse { server } => return Err(server),
         })
     }
+}
+
+/// The methods of `init-addr`, or the default ones.
+fn effective(methods: &[InitialAddress], is_followed: bool) -> &[InitialAddress] {
+    match methods {
+        // A server whose name is followed may begin without an address.
+        [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],
+        [] => &[InitialAddress::Last, InitialAddress::Libc],
+        methods => methods,
+    }
+}
+
+/// The name of a server that has no address because the system's resolver knows none; `None`: it has one, or none was asked for.
+pub(super) fn unresolved<'a>(
+    address: &ServerAddress,
+    written: &'a AddressSpec,
+    methods: &[InitialAddress],
+    is_followed: bool,
+) -> Option<&'a str> {
+    let AddressSpec::Inet { host: HostSpec::Name(name), .. } = written else { return None };
+    let mut tried = effective(methods, is_followed).iter().take_while(|method| **method != InitialAddress::None);
+    let is_asked = !is_service(name) && tried.any(|method| *method == InitialAddress::Libc);
+    (is_asked && matches!(address, ServerAddress::Unresolved { .. })).then_some(name.as_str())
+}
+
+/// Whether a name is one of SRV records.
+fn is_service(name: &str) -> bool {
+    name.starts_with('_')
 }
 
 /// The port of a server that has no address yet. A service brings its own.

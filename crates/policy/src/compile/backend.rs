@@ -1,13 +1,15 @@
 //! The server side of a proxy: servers, balance, retries.
 
 use super::Compiler;
+use super::address::unresolved;
+use super::check::server_head;
 use super::names::SpecNames;
 use crate::check::Check;
 use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort, Tracking};
 use crate::rule::ServerChoice;
 use balance::Recogniser;
 use base::hash::{avalanche, xxh32};
-use config::diagnostic::Form;
+use config::diagnostic::{Diagnostic, Form, Severity};
 use config::spec::{AddressSpec, BalanceSpec, HashKey, HostSpec, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
 use config::text;
 use expression::Expression;
@@ -111,6 +113,17 @@ impl Compiler<'_> {
         }
     }
 
+    /// Reports a server that starts without an address because its name was not resolved (`init-addr`).
+    fn note_unresolved(&mut self, proxy: &ProxySpec, written: &ServerSpec, address: &ServerAddress, is_followed: bool) {
+        let methods = &written.connecting.initial_address;
+        if let Some(name) = unresolved(address, &written.address.value, methods, is_followed) {
+            let message =
+                format!("{}could not resolve address '{name}', disabling server.", server_head(proxy, written));
+            let notice = Diagnostic::new(Severity::Notice, written.address.span, message);
+            self.out.push(notice.with_form(Form::LatePlaced));
+        }
+    }
+
     pub(super) fn server(
         &mut self,
         spec: &Spec,
@@ -131,14 +144,14 @@ impl Compiler<'_> {
                 return None;
             }
         };
+        self.note_unresolved(proxy, written, &address, resolving.is_some());
         names.begin_at(written.span);
-        let checked_by_tls = self.is_checked_by_tls(names, proxy, written);
-        let tls = self.server_tls((written, checked_by_tls), proxy, &spec.global.tls, names, &head);
+        let by_tls = (written, self.is_checked_by_tls(names, proxy, written));
+        let tls = self.server_tls(by_tls, proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         self.refuse_varying(proxy, written, connecting.varies, &head);
         self.refuse_reversed(proxy, written, &address, &head);
-        let place = place(written, &address);
         let log = match proxy.mode {
             Mode::Log => {
                 Some(self.log_server(proxy, written, &address, connecting.tls.as_deref(), spec.global.tune.bufsize)?)
@@ -162,6 +175,7 @@ impl Compiler<'_> {
                 _ => None,
             },
             resolving,
+            place: place(written, &address),
             address,
             weight: written.weight.min(256),
             maxconn,
@@ -173,7 +187,6 @@ impl Compiler<'_> {
             guid: written.balance.guid.as_deref().map(Into::into),
             fixed: false,
             written: self.place(written.span),
-            place,
             non_stick: written.persistence.non_stick,
             cookie: written.persistence.cookie.as_deref().filter(|_| is_http).map(|value| text::to_bytes(value).into()),
             slowstart: written.balance.slowstart.map(Duration::from_millis),

@@ -230,7 +230,7 @@ fn compile_seated(
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
-    names::diagnose_backtracking(&shared, out);
+    names::diagnose_expressions(&shared, out);
     let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());
     let program = Program {
         global,

@@ -60,6 +60,8 @@ pub(super) struct Shared {
     pub(super) acls: Rc<RefCell<Reach>>,
     /// Which proxies ask which `userlist`.
     pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
+    /// Notices about expressions that are accepted.
+    pub(super) notices: Rc<RefCell<Vec<Diagnostic>>>,
     /// The names of variables so far.
     pub(super) known: Rc<RefCell<Known>>,
     /// What expressions write to event sinks.
@@ -260,6 +262,18 @@ impl Names for SpecNames<'_> {
         Rc::clone(&self.shared.keys)
     }
 
+    fn note_valueless(&self, fetch: &str, why: &str) {
+        let message = format!("fetch method '{fetch}' never has a sample: {why}.");
+        let notice = match *self.line.borrow() {
+            Some(span) => Diagnostic::new(Severity::Notice, span, message),
+            None => Diagnostic::general(Severity::Notice, message),
+        };
+        let mut notices = self.shared.notices.borrow_mut();
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
     fn line(&self) -> pattern::ListLine {
         let Some(span) = *self.line.borrow() else { return pattern::ListLine { late: true, ..Default::default() } };
         let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
@@ -384,8 +398,9 @@ pub(super) fn position(span: Span) -> LinePosition {
     (span.file, span.line)
 }
 
-/// Names the patterns that PCRE2 decides.
-pub(super) fn diagnose_backtracking(shared: &Shared, out: &mut Vec<Diagnostic>) {
+/// Reports the notices about expressions that are accepted, and names the patterns that PCRE2 decides.
+pub(super) fn diagnose_expressions(shared: &Shared, out: &mut Vec<Diagnostic>) {
+    out.extend(shared.notices.take());
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
         let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
         let message =

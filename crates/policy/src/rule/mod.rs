@@ -55,7 +55,11 @@ impl Rule {
     /// Whether nothing behind it is ever looked at. That a connection is cut does not count: HAProxy does not say so.
     pub(crate) fn ends_all(&self) -> bool {
         match &self.action {
-            Action::Final(last) => self.condition.is_none() && !matches!(**last, Final::Reject | Final::SilentDrop(_)),
+            Action::Final(last) => match &**last {
+                Final::Reject | Final::SilentDrop(_) => false,
+                Final::Redirect(redirect) => self.condition.is_none() && !redirect.ignore_empty,
+                _ => self.condition.is_none(),
+            },
             _ => false,
         }
     }

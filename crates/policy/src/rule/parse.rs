@@ -6,6 +6,7 @@ use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
 use config::span::Span;
 use config::spec::{Mode, ProxySpec};
+use config::text::to_bytes;
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::EvalPlace;
 use expression::vocabulary::Vocabulary;
@@ -13,6 +14,7 @@ use expression::{Expression, Names};
 use live::table::StickTable;
 use std::cell::RefCell;
 use std::sync::Arc;
+use wire::h1::is_token;
 
 /// What is wrong with a rule, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,6 +275,13 @@ impl Parsing<'_> {
             self.warn(format!("L6 sample fetch <{}> ignored in HTTP log-format string.", fetch.name));
         }
         Ok(format)
+    }
+
+    /// Warns of the name of a header field that is no token (RFC 9110, section 5.1).
+    pub(crate) fn doubt_name(&self, name: &str) {
+        if let Some(bad) = to_bytes(name).iter().find(|byte| !is_token(&[**byte])) {
+            self.warn(format!("header name '{name}' contains forbidden character '{}'.", char::from(*bad)));
+        }
     }
 
     /// HAProxy says this about the rule, and takes it.

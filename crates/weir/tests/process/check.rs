@@ -120,6 +120,21 @@ const REMARKS: &[(&str, &str)] = &[
         "W previous 'http-request' action is final and has no condition attached",
     ),
     ("http-request deny if TRUE\nhttp-request allow", ""),
+    ("http-request redirect location %[path] ignore-empty\nhttp-request allow", ""),
+    ("http-request redirect location /x ignore-empty\nhttp-request allow", ""),
+    (
+        "http-request redirect location /x\nhttp-request allow",
+        "W previous 'http-request' action is final and has no condition attached",
+    ),
+    ("http-request set-header X-A: b", "W header name 'X-A:' contains forbidden character ':'."),
+    ("http-request add-header 'a b' c", "W header name 'a b' contains forbidden character ' '."),
+    ("http-request early-hint a@ c", "W header name 'a@' contains forbidden character '@'."),
+    ("http-request set-header %[src] c", "W header name '%[src]' contains forbidden character '['."),
+    ("http-response set-header a: c", "W header name 'a:' contains forbidden character ':'."),
+    ("http-after-response add-header a: c", "W header name 'a:' contains forbidden character ':'."),
+    ("http-request del-header a:", ""),
+    ("http-request replace-header a: b c", ""),
+    ("http-request set-header X-A b", ""),
     (
         "http-request track-sc0 src foo",
         "A 'http-request track-sc0' expects either 'if' or 'unless' followed by a condition",
@@ -222,6 +237,67 @@ fn what_haproxy_remarks_is_remarked() {
             found.stderr
         );
         assert_eq!(found.stderr.is_empty(), wanted.is_empty(), "{lines}\n{}", found.stderr);
+    }
+}
+
+/// Lines that are served, and the notice about them.
+const NOTICES: &[(&str, &str)] = &[
+    (
+        "backend b\n server s none.invalid:80 init-addr libc,none",
+        "'server b/s' : could not resolve address 'none.invalid', disabling server.",
+    ),
+    (
+        "backend b\n server-template s 2 none.invalid:80 init-addr libc,none",
+        "'server-template b/s' : could not resolve address 'none.invalid', disabling server.",
+    ),
+    ("backend b\n server s none.invalid:80 init-addr none", ""),
+    ("backend b\n server s none.invalid:80 init-addr last,none", ""),
+    ("backend b\n server s none.invalid:80 init-addr libc,192.0.2.1", ""),
+    (
+        "frontend f\n bind 127.0.0.1:1\n log 127.0.0.1 local0\n log-format \"%ci %[ssl_fc_unique_id,hex]\"",
+        "fetch method 'ssl_fc_unique_id' never has a sample: the Finished message",
+    ),
+    (
+        "frontend f\n bind 127.0.0.1:1\n http-response set-header a %[ssl_bc_unique_id]",
+        "fetch method 'ssl_bc_unique_id' never has a sample: the Finished message",
+    ),
+];
+
+#[test]
+fn what_is_served_in_another_way_is_noticed() {
+    let folder = Folder::new();
+    for (lines, wanted) in NOTICES {
+        let found = line(&format!("-c -f {}", folder.write("notices.cfg", &format!("{DEFAULTS}{lines}\n"))));
+        assert_eq!(found.code(), Some(0), "{lines}\n{}", found.stderr);
+        let notices: Vec<&str> = found.stderr.lines().filter(|line| line.starts_with("[NOTICE]")).collect();
+        let is_said = |line: &&&str| !wanted.is_empty() && line.contains(wanted);
+        assert_eq!(
+            notices.iter().filter(is_said).count(),
+            usize::from(!wanted.is_empty()),
+            "{lines}\n{}",
+            found.stderr
+        );
+        assert!(
+            !found.stderr.contains("[WARNING]") && (found.stderr.is_empty() || !wanted.is_empty()),
+            "{}",
+            found.stderr
+        );
+    }
+}
+
+/// `quiet` silences warnings, and not the reason why a start ends.
+#[test]
+fn a_quiet_configuration_says_why_it_is_refused() {
+    let folder = Folder::new();
+    let text = format!(
+        "global\n quiet\n{DEFAULTS}frontend f\n bind 127.0.0.1:1\n http-request deny\n http-request deny\n log-format %[nope]\n"
+    );
+    let file = folder.write("quiet.cfg", &text);
+    for flags in ["-c", "-db"] {
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!(found.code(), Some(1));
+        assert!(found.stderr.contains("unknown fetch method 'nope'"), "{}", found.stderr);
+        assert!(!found.stderr.contains("action is final"), "{}", found.stderr);
     }
 }
 
@@ -346,6 +422,12 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         &[
             "[{}:8] : 'server-template b/s' : parsing [{}:8]: healthcheck section '*healthcheck-none' not found for server \
            's1'.",
+        ],
+    ),
+    (
+        "crt-store web\n load crt none.pem alias /x",
+        &[
+            "config : parsing [{}:7] : parsing [{}:7] : cannot parse 'alias' value '/x', '/' is forbidden as the first character.",
         ],
     ),
     (

@@ -39,7 +39,7 @@ pub(crate) use settle::content_length;
 pub(crate) use target::{is_authority, is_normal_authority, settle as settle_target};
 
 /// Whether it is a token (RFC 9110, section 5.6.2).
-pub(crate) fn is_token(text: &[u8]) -> bool {
+pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| charset::is_token(*byte))
 }
 

@@ -175,7 +175,7 @@ impl ProxyDraft {
         self.gaps.log
             || self.logs.iter().any(|entry| match entry {
                 Entry::Own(_) => true,
-                Entry::Global(_) => !global.logs.is_empty(),
+                Entry::Global(span) => logs_above(global, *span).next().is_some(),
                 Entry::Clear => false,
             })
     }
@@ -194,7 +194,7 @@ impl ProxyDraft {
             .iter()
             .flat_map(|entry| match entry {
                 Entry::Own(log) => vec![LogSpec::clone(log)],
-                Entry::Global(_) => global.logs.clone(),
+                Entry::Global(span) => logs_above(global, *span).cloned().collect(),
                 Entry::Clear => Vec::new(),
             })
             .collect();
@@ -248,4 +248,9 @@ impl ProxyDraft {
             }
         }
     }
+}
+
+/// The targets that `log global` adds at that line: those that the section `global` has above it.
+fn logs_above(global: &GlobalSpec, span: Span) -> impl Iterator<Item = &LogSpec> {
+    global.logs.iter().filter(move |log| (log.span.file, log.span.line) < (span.file, span.line))
 }

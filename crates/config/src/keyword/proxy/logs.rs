@@ -49,8 +49,12 @@ fn log(context: &mut ProxyContext<'_>, line: &Line) {
     };
     match log_line::read(line, &asker, &mut context.report) {
         Some(log_line::Entry::Clear) => context.draft.logs.clear(),
-        // Repeating it changes nothing, inherited or not. Targets of its own are used once for each line that names them.
-        Some(log_line::Entry::Global(_)) if context.draft.logs.iter().any(log_line::Entry::is_global) => {}
+        // Repeated, inherited or not, it adds the targets that have come to the section 'global' since. Targets of its own are
+        // used once for each line that names them.
+        Some(entry) if entry.is_global() => match context.draft.logs.iter_mut().find(|known| known.is_global()) {
+            Some(known) => *known = entry,
+            None => context.draft.logs.push(entry),
+        },
         Some(entry) => context.draft.logs.push(entry),
         None => context.draft.gaps.log = true,
     }

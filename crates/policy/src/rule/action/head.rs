@@ -61,6 +61,7 @@ fn name_and_format(
     const USAGE: &str = "expects exactly 2 arguments";
     let field = words.expect(USAGE)?;
     let format = words.expect(USAGE)?;
+    parsing.doubt_name(&field.text);
     Ok((name(&field.text), parsing.format(format)?))
 }
 

@@ -197,7 +197,8 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
     let status = status.unwrap_or(default);
     let (name, mut body) = body.unwrap_or(("", Body::Empty));
     let is_page = matches!(name, "default-errorfiles" | "errorfile" | "errorfiles");
-    if is_page && wire::http::error_pages::page(status).is_none() {
+    // A file of its own may be the page of any status.
+    if matches!(name, "default-errorfiles" | "errorfiles") && wire::http::error_pages::page(status).is_none() {
         let message = format!("status code '{status}' not handled by default with '{name}' argument.");
         return Err(RuleError::new(message));
     }

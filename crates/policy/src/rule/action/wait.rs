@@ -211,5 +211,6 @@ fn early_hint(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, Ru
     const USAGE: &str = "expects exactly 2 arguments";
     let name = words.expect(USAGE)?;
     let format = words.expect(USAGE)?;
+    parsing.doubt_name(&name.text);
     Ok(Action::Wait(Wait::Hint(to_bytes(&name.text).to_ascii_lowercase().into(), parsing.format(format)?)))
 }

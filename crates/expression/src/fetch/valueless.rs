@@ -1,0 +1,24 @@
+//! Fetches that HAProxy has a value for and Weir has none: an expression with one of them is accepted, a notice says that it never
+//! has a sample. Must never hold a fetch that a decision about access could depend on.
+
+use super::{Fetch, plain};
+use crate::sample::{Places, Type};
+
+/// Every fetch of the family.
+#[rustfmt::skip]
+pub const TABLE: &[Fetch] = &[
+    plain("spoe.engine-id", Type::Str, Places::EVERYWHERE, "No sample: agents are asked without a stream of their own.", |_, _| None),
+    plain("ssl_bc_unique_id", Type::Bin, Places::SERVER_LAYER5, "No sample: see `ssl_fc_unique_id`.", |_, _| None),
+    plain("ssl_fc_unique_id", Type::Bin, Places::CLIENT_LAYER5, "No sample: Finished messages stay inside of the handshake.", |_, _| None),
+];
+
+/// Why a fetch never has a sample; `None`: it may have one.
+pub(crate) fn reason(name: &str) -> Option<&'static str> {
+    match name {
+        "spoe.engine-id" => Some("Weir asks agents without streams of their own"),
+        "ssl_bc_unique_id" | "ssl_fc_unique_id" => Some(
+            "the Finished message that it consists of stays inside of the handshake (RFC 5929); RFC 9266 has replaced it",
+        ),
+        _ => None,
+    }
+}
