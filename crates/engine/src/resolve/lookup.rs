@@ -127,8 +127,7 @@ impl Section {
         let ended = followed.known.borrow().ended;
         match ended.map(|(ended, good)| (rt::now().saturating_since(ended), good)) {
             Some((age, true)) if age < written.hold.valid => {}
-            // What has just failed fails again.
-            Some((age, false)) if age < written.interval => {}
+            // What has failed is asked again at once.
             _ if !asked => return None,
             _ => {
                 self.run(worker, &followed);

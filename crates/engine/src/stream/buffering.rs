@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::Moment;
+use conn::downstream::Downstream;
 use conn::h1::{Coming, prepared};
 use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
@@ -138,6 +139,51 @@ fn poll(
                 return Poll::Pending;
             }
         }
+    }
+}
+
+/// Takes in the body of a request that waits for something else meanwhile.
+#[derive(Default)]
+pub struct Intake {
+    coming: Option<Coming>,
+}
+
+impl Intake {
+    /// Reads the received bytes. Ready: the client has left before the end of the body.
+    pub fn poll(&mut self, cx: &mut Context<'_>, conn: &mut Downstream, state: &SharedStreamState) -> Poll<()> {
+        let framing = conn.behind().framing_of(state.borrow().request.framing);
+        if !framing.has_body() || framing == Framing::UntilClose {
+            return Poll::Pending;
+        }
+        let coming = self.coming.get_or_insert_with(|| {
+            let mut coming = Coming::new(framing, 0);
+            // What breaks the coding is judged when the body's flow starts.
+            let _ = coming.take(conn.received());
+            conn.begin_buffering();
+            coming
+        });
+        while !coming.is_over() {
+            let before = conn.received().len();
+            match conn.poll_buffer(cx) {
+                Poll::Ready(Ok(Some(read))) if read > 0 => {
+                    let state = &mut *state.borrow_mut();
+                    state.bytes.bytes_in += read as u64;
+                    state.early_body += read as u64;
+                    if coming.take(&conn.received()[before..]).is_err() {
+                        return Poll::Pending;
+                    }
+                }
+                // The rest of the body will never come.
+                Poll::Ready(Ok(Some(0))) if conn.is_connection() => return Poll::Ready(()),
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(_)) => return Poll::Pending,
+                Poll::Pending => {
+                    conn.rest_buffering();
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Pending
     }
 }
 

@@ -12,12 +12,16 @@ use conn::service::ByteService;
 use conn::transport::Transport;
 use expression::record::Origin;
 use policy::services::ServiceRow;
+use rt::net::Hangup;
 
 use crate::session::Session;
 use crate::stream::conclude;
 use crate::stream::http::Client;
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
+
+/// The client's connection has failed.
+const LEFT: Outcome = Outcome::new(Cause::Client, Phase::Data);
 
 /// Bytes that wait for the service at most.
 const MOST_INPUT: usize = 64 * 1024;
@@ -78,7 +82,7 @@ impl Between<'_> {
         timer: &mut rt::Timer,
     ) -> Poll<Outcome> {
         loop {
-            let mut progress = self.read(cx, stream, buffer);
+            let Ok(mut progress) = self.read(cx, stream, buffer) else { return Poll::Ready(LEFT) };
             if !self.over && self.service.poll(cx, &mut self.input, self.ended, &mut self.output).is_ready() {
                 (self.over, progress) = (true, true);
             }
@@ -109,21 +113,26 @@ impl Between<'_> {
         }
     }
 
-    /// Reads what has come. True: something has changed.
-    fn read(&mut self, cx: &mut Context<'_>, stream: &mut Transport, buffer: &mut Buffer) -> bool {
+    /// Reads received bytes. True: something has changed. The error: the connection has failed.
+    fn read(&mut self, cx: &mut Context<'_>, stream: &mut Transport, buffer: &mut Buffer) -> Result<bool, ()> {
         if self.ended || self.input.len() >= MOST_INPUT {
-            return false;
+            // The service may wait for something else.
+            return match stream.poll_hangup(cx) {
+                Poll::Ready(Hangup::Error) => Err(()),
+                _ => Ok(false),
+            };
         }
         match stream.poll_read(cx, buffer) {
-            Poll::Pending => return false,
+            Poll::Pending => return Ok(false),
             Poll::Ready(Ok(1..)) => {
                 self.input.extend_from_slice(buffer.data());
                 self.state.borrow_mut().bytes.bytes_in += buffer.len() as u64;
                 buffer.clear();
             }
-            Poll::Ready(_) => self.ended = true,
+            Poll::Ready(Ok(0)) => self.ended = true,
+            Poll::Ready(Err(_)) => return Err(()),
         }
-        true
+        Ok(true)
     }
 
     /// Writes what the service has made. True: something has changed.
@@ -137,7 +146,7 @@ impl Between<'_> {
                     self.state.borrow_mut().bytes.bytes_out += count as u64;
                     wrote = true;
                 }
-                Poll::Ready(Err(_)) => return Err(Outcome::new(Cause::Client, Phase::Data)),
+                Poll::Ready(Err(_)) => return Err(LEFT),
             }
         }
         self.output.clear();

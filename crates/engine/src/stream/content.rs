@@ -16,6 +16,7 @@ use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
 use policy::services::ServiceRow;
+use rt::net::Hangup;
 use wire::http::Framing;
 
 use crate::resolve;
@@ -23,6 +24,7 @@ use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer::Ending;
 use crate::stream::evaluate::EvalContext;
+use crate::stream::leaving::{LEFT, unless_left};
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::script::{self, Action, StreamAccess, Verdict};
 use crate::stream::sticking;
@@ -75,10 +77,13 @@ pub fn request<'a>(
     let deadline = begun + delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
     let mut inspection = Inspection::new(session, state, rules);
-    let mut wait = Wait { deadline, most, ended: false };
+    let mut wait = Wait { deadline, most, ended: false, failed: false };
     std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
         let ended = loop {
+            if wait.failed {
+                break Err(LEFT.outcome);
+            }
             match inspection.decide(cx, input.data(), wait.is_over()) {
                 Decision::Made(ended) => break Ok(ended),
                 Decision::Later => return Poll::Pending,
@@ -87,7 +92,11 @@ pub fn request<'a>(
             if !wait.receive(cx, client, input) {
                 match inspection.poll_time(cx, timer, &wait) {
                     Ok(Poll::Ready(())) => {}
-                    Ok(Poll::Pending) => return Poll::Pending,
+                    // A client that has closed its direction alone waits for what the server sends.
+                    Ok(Poll::Pending) => match client.poll_hangup(cx) {
+                        Poll::Ready(Hangup::Error) => break Err(LEFT.outcome),
+                        _ => return Poll::Pending,
+                    },
                     Err(outcome) => break Err(outcome),
                 }
             }
@@ -117,6 +126,8 @@ pub enum Stopped {
     Cut(Outcome),
     /// A script has ended it, with an answer or without.
     Ended(Box<Ending<'static>>),
+    /// The client has left.
+    Left,
 }
 
 impl From<Outcome> for Stopped {
@@ -138,8 +149,8 @@ pub async fn http_request(
 ) -> Result<(), Stopped> {
     let deadline = rt::now() + delay.unwrap_or_default();
     let mut inspection = Inspection::new(session, state, rules);
-    let wait = Wait { deadline, most: None, ended: false };
-    let ended = std::future::poll_fn(|cx| {
+    let wait = Wait { deadline, most: None, ended: false, failed: false };
+    let inspected = unless_left(session, client, state, |cx, _| {
         loop {
             match inspection.decide(cx, &[], wait.is_over()) {
                 Decision::Made(ended) => return Poll::Ready(Ok::<_, Outcome>(ended)),
@@ -150,8 +161,8 @@ pub async fn http_request(
                 return Poll::Pending;
             }
         }
-    })
-    .await;
+    });
+    let Ok(ended) = inspected.await else { return Err(Stopped::Left) };
     // What would go over to HTTP is there already.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode(_))) {
         if let Some(verdict) = inspection.said.take() {
@@ -293,7 +304,7 @@ pub async fn response(
     let begun = rt::now();
     let most = proxy.timeouts.server.map(|limit| begun + limit);
     let delay = proxy.rules.response_delay.unwrap_or_default();
-    let mut wait = Wait { deadline: begun + delay, most, ended: false };
+    let mut wait = Wait { deadline: begun + delay, most, ended: false, failed: false };
     let (mut input, mut progress) = (Buffer::empty(), Progress::default());
     let mut running: Option<Box<dyn Action>> = None;
     let Ends { client, server, timer } = ends;
@@ -368,6 +379,8 @@ struct Wait {
     most: Option<Moment>,
     /// No more bytes come, or there is no room for them.
     ended: bool,
+    /// The connection has failed.
+    failed: bool,
 }
 
 impl Wait {
@@ -395,7 +408,7 @@ impl Wait {
                 Poll::Ready(Ok(read)) if read > 0 => return true,
                 Poll::Pending => return false,
                 // An end or an error shows again at the next read.
-                Poll::Ready(_) => {}
+                Poll::Ready(read) => self.failed = read.is_err(),
             }
         }
         self.ended = true;

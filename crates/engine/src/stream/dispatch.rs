@@ -48,7 +48,7 @@ const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Requ
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
-    let refused = heads::pass(session, &state, route.proxy).await;
+    let refused = heads::pass(session, &mut client.conn, &state, route.proxy).await;
     let plan = Plan::of(session, client, &state, route);
     let mut up = RequestBody::idle();
     if plan.start_body(&mut up, session, client, &state, body).is_err() {

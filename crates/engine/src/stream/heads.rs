@@ -1,14 +1,14 @@
 //! A request's head on its way to a server or a service: what proxies add to it, and the filters that see it. Must never choose
 //! a server.
 
-use std::future::poll_fn;
-
+use conn::downstream::Downstream;
 use expression::sample::Direction;
 use policy::program::Proxy;
 use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
 use crate::stream::filter::HeadRefused;
+use crate::stream::leaving::unless_left;
 use crate::stream::reply::{Failure, Refused};
 use crate::stream::{filter, forwarded, instrumentation, otel};
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -20,7 +20,12 @@ const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Re
 const ENDED: Failure = Failure { outcome: Outcome::new(Cause::Local, Phase::Request), ..REFUSED };
 
 /// Adds what the proxies say, and has filters of scripts see the head. Why it must not go on, where it must not.
-pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Option<Refused> {
+pub(super) async fn pass(
+    session: &Session,
+    client: &mut Downstream,
+    state: &SharedStreamState,
+    proxy: &Proxy,
+) -> Option<Refused> {
     forwarded::add(session, proxy, state);
     if let Some(name) = &proxy.http.send_name_header {
         state.borrow_mut().request.remove_all(name);
@@ -28,14 +33,18 @@ pub(super) async fn pass(session: &Session, state: &SharedStreamState, proxy: &P
     otel::prepare(&mut state.borrow_mut());
     instrumentation::prepare(session, state);
     let is_scripted = filter::are_scripted(state.borrow().filters.as_ref());
-    if is_scripted { rt::boxed(pass_scripts(session, state)).await } else { None }
+    if is_scripted { rt::boxed(pass_scripts(session, client, state)).await } else { None }
 }
 
 /// Has filters see the head of a request that a service answers. Why it must not be answered, where it must not.
-pub(super) async fn pass_to_service(session: &Session, state: &SharedStreamState) -> Option<Refused> {
+pub(super) async fn pass_to_service(
+    session: &Session,
+    client: &mut Downstream,
+    state: &SharedStreamState,
+) -> Option<Refused> {
     let filters = state.borrow().filters.clone()?;
     if filter::are_scripted(Some(&filters)) {
-        return rt::boxed(pass_scripts(session, state)).await;
+        return rt::boxed(pass_scripts(session, client, state)).await;
     }
     filter::negotiate(session, &filters, state);
     filter::service_head(&filters, state);
@@ -43,10 +52,15 @@ pub(super) async fn pass_to_service(session: &Session, state: &SharedStreamState
 }
 
 /// Has filters of scripts see the head. Why it must not go on, where one of them says so.
-async fn pass_scripts(session: &Session, state: &SharedStreamState) -> Option<Refused> {
+async fn pass_scripts(session: &Session, client: &mut Downstream, state: &SharedStreamState) -> Option<Refused> {
     let filters = state.borrow().filters.clone()?;
     filter::negotiate(session, &filters, state);
-    let passed = poll_fn(|cx| filter::poll_head(cx, &filters, state, Direction::Request)).await;
+    let passed =
+        unless_left(session, client, state, |cx, _| filter::poll_head(cx, &filters, state, Direction::Request));
+    let passed = match passed.await {
+        Ok(passed) => passed,
+        Err(left) => return Some(left.into()),
+    };
     Some(match passed.err()? {
         HeadRefused::Refused => REFUSED.into(),
         HeadRefused::Ended(None) => ENDED.into(),

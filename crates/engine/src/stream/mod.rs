@@ -33,6 +33,7 @@ mod hits;
 pub mod http;
 pub mod instrumentation;
 pub mod kernel;
+pub mod leaving;
 mod link_reuse;
 pub mod metrics;
 mod mirror;

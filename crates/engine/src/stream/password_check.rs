@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use conn::downstream::Downstream;
 use policy::program::Proxy;
 use policy::running::{Trial, trials};
 
 use crate::session::Session;
+use crate::stream::leaving::unless_left;
 use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -20,8 +22,13 @@ pub fn may_wait(state: &SharedStreamState, proxy: &Proxy) -> bool {
 /// Finds out whether name and password of a request are right, for each list that a proxy's expressions ask.
 ///
 /// # Errors
-/// Too many requests wait for that already.
-pub async fn check(session: &Session, state: &SharedStreamState, proxy: &Proxy) -> Result<(), Failure> {
+/// Too many requests wait for that already, or the client has left.
+pub async fn check(
+    session: &Session,
+    client: &mut Downstream,
+    state: &SharedStreamState,
+    proxy: &Proxy,
+) -> Result<(), Failure> {
     let shared = &session.worker.process;
     let unknown = {
         let state = state.borrow();
@@ -30,7 +37,8 @@ pub async fn check(session: &Session, state: &SharedStreamState, proxy: &Proxy) 
     };
     for Trial { hidden, password, proof } in unknown {
         let hidden = Arc::clone(&hidden);
-        match shared.helpers.run(move || hidden.is(&password)).await {
+        let mut checked = std::pin::pin!(shared.helpers.run(move || hidden.is(&password)));
+        match unless_left(session, client, state, |cx, _| checked.as_mut().poll(cx)).await? {
             Some(true) => shared.live.passwords.learn(proof),
             Some(false) => {}
             None => {

@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
+use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::rules::request::{self as rules, Over};
 use crate::stream::task::StreamTask;
@@ -141,13 +142,17 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
             state.borrow_mut().forget_request();
             dispatch::cut(session, state, outcome);
         }
-        Stopped::Ended(ending) => {
-            state.borrow_mut().inspected = true;
-            metrics::request(session);
-            tracking::request(session, &mut state.borrow_mut());
-            rules::end(session, client, state, Over::Ended(*ending), body).await;
-        }
+        Stopped::Ended(ending) => end(session, client, state, Over::Ended(*ending), body).await,
+        Stopped::Left => end(session, client, state, Over::Failed(LEFT), body).await,
     }
+}
+
+/// Ends a request before the rules of HTTP.
+async fn end(session: &StreamTask, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
+    state.borrow_mut().inspected = true;
+    metrics::request(session);
+    tracking::request(session, &mut state.borrow_mut());
+    rules::end(session, client, state, over, body).await;
 }
 
 /// Reads and parses until the head is complete.

@@ -12,6 +12,7 @@ use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{awaits_body, screen};
 use crate::stream::http::Client;
+use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
 use crate::stream::rules::request::Over;
 use crate::stream::rules::{cost, request as request_rules};
@@ -84,6 +85,10 @@ pub async fn route<'s>(
                     request_rules::end(session, client, state, Over::Ended(*ending), body).await;
                     return None;
                 }
+                Err(Stopped::Left) => {
+                    request_rules::end(session, client, state, Over::Failed(LEFT), body).await;
+                    return None;
+                }
             }
         }
         if let Some(events) = proxy.rules.spoe.as_ref().filter(|events| !events.backend_request.is_empty())
@@ -118,7 +123,7 @@ async fn pass(
         return Some((state, body));
     }
     if password_check::may_wait(&state, proxy)
-        && let Err(failure) = rt::boxed(password_check::check(session, &state, proxy)).await
+        && let Err(failure) = rt::boxed(password_check::check(session, &mut client.conn, &state, proxy)).await
     {
         rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;

@@ -65,7 +65,7 @@ async fn run(
     (shown, ruled, start): (ServiceName, bool, impl FnOnce(&SharedStreamState) -> Option<Box<dyn Service>>),
     body: UnreadBody,
 ) {
-    let refused = if ruled { heads::pass_to_service(session, &state).await } else { None };
+    let refused = if ruled { heads::pass_to_service(session, &mut client.conn, &state).await } else { None };
     let started = match refused {
         Some(refused) => Err(refused),
         None => start(&state).ok_or(UNSERVED.into()),
@@ -86,7 +86,7 @@ pub async fn stored(
     stored: Option<Stored>,
     body: UnreadBody,
 ) {
-    let refused = heads::pass_to_service(session, &state).await;
+    let refused = heads::pass_to_service(session, &mut client.conn, &state).await;
     let mut stored = match (stored, refused) {
         (Some(stored), None) => stored,
         (_, refused) => {
@@ -247,8 +247,10 @@ async fn answer(
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
-            // A rule has put something in the place of what began as an answer of the service, and stays logged as that.
-            let outcome = if ending.is_some() { SERVED } else { outcome };
+            // A rule has put something in the place of what began as an answer of the service, and stays logged as that. So does an
+            // answer that the client has not waited for.
+            let has_left = outcome == Outcome::new(Cause::Client, Phase::Headers);
+            let outcome = if ending.is_some() || has_left { SERVED } else { outcome };
             fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
         }
         // Of servers alone.
@@ -271,9 +273,10 @@ fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let (request, orders) = (&state.request, state.orders.get());
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
-        server: orders.timeouts.server.or(proxy.timeouts.server),
+        // What is made inside may take its time.
+        server: None,
         splice_response: false,
-        abort_on_close: false,
+        abort_on_close: proxy.frontend.as_ref().is_some_and(|frontend| frontend.abortonclose),
         close_client: !keeps_client(session, request),
         close_server: false,
         reused: false,

@@ -212,6 +212,10 @@ fn start(session: &LocalRc<StreamTask>, stream: Downstream, served: u32) {
 async fn run(task: LocalRc<StreamTask>, stream: Downstream, served: u32) {
     task.register().await;
     let mut client = Client::of_stream(stream, served);
+    if served == 0 {
+        // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
+        (client.since, client.since_date) = (task.accepted, task.accept_date());
+    }
     let ended = if client.conn.is_withdrawn() {
         rt::boxed(rt::unless(|| task.is_killed(), request::serve::<true>(&task, &mut client))).await
     } else {

@@ -57,6 +57,7 @@ mod hits;
 mod http_client;
 mod http_options;
 mod inspecting;
+mod leaving;
 mod levels;
 mod links_by_tls;
 mod logins;

@@ -404,6 +404,15 @@ fn a_request_waits_for_the_address_of_a_name() {
         assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
         drop(client);
         world.lines(1).await;
+        // What has failed is asked again by the next request.
+        names.set("nowhere.test", A, at(&["10.0.1.1"]));
+        let mut service = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nHost: nowhere.test\r\n\r\n").await;
+        let mut server = service.accept().await;
+        server.receive_head().await.unwrap();
+        drop((client, server));
+        world.lines(1).await;
         ends(&world).await;
     });
 }
@@ -427,13 +436,14 @@ fn a_session_waits_for_the_address_of_a_name_as_long_as_its_bytes_may_be_inspect
         at_other.expect("x").await;
         // The first name has failed by then, the second one is found.
         sleep(10_000).await;
+        names.set("app.test", A, Reply::Code(3));
         let mut service = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         let mut at = service.accept().await;
         client.send("y").await;
         at.expect("y").await;
         let asked: Vec<String> = names.asked.borrow().iter().map(|(name, _)| name.clone()).collect();
-        assert_eq!(asked, ["app.test", "b.test"]);
+        assert_eq!(asked, ["app.test", "app.test", "b.test"]);
         drop((early, at_other, client, at));
         sleep(1).await;
         world.stop();

@@ -49,7 +49,7 @@ impl Action for Waiting {
     }
 }
 
-fn script(services: &mut Services) {
+pub fn script(services: &mut Services) {
     let number = services.add_action(Arc::new(|arguments| Box::new(Waiting { arguments, sleep: None })));
     let sets = HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT;
     let row = RegisteredAction::new("script.wait", sets, move |words, _| {

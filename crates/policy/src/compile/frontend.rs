@@ -80,6 +80,7 @@ impl Compiler<'_> {
             Some(_) => None,
         };
         Frontend {
+            abortonclose: written.options.abortonclose.unwrap_or(written.mode == config::spec::Mode::Http),
             binds,
             maxconn,
             limits,

@@ -162,6 +162,8 @@ pub struct Frontend {
     pub limits: FrontendLimits,
     /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
     pub backlog: u32,
+    /// `option abortonclose`; on in HTTP mode where nothing was written.
+    pub abortonclose: bool,
     /// `use_backend`, in order.
     pub switching: Box<[Switch]>,
     /// Index of the proxy that gets the requests that no rule sends elsewhere: `default_backend`, else a `listen` itself.

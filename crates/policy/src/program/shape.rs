@@ -196,7 +196,7 @@ fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Differen
 fn frontend(own: &Frontend, next: &Frontend, whose: &str, found: &mut Vec<Difference>) {
     let fields = fields!(Frontend, own, next,
         kept: [maxconn, limits, backlog, proxy, reception],
-        free: [switching, target, own, at_once, force_switching, captures, unique_id, trace],
+        free: [abortonclose, switching, target, own, at_once, force_switching, captures, unique_id, trace],
         apart: [binds]);
     of(fields, whose, found);
     if own.binds.len() > next.binds.len() {

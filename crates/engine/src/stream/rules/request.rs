@@ -7,11 +7,13 @@ use super::{Progress, Stop, wait};
 use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer::{self, Ending, Manner};
+use crate::stream::buffering::Intake;
 use crate::stream::cache::{self, Help};
 use crate::stream::decompression::{self, Undecoded};
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
+use crate::stream::leaving::{self, LEFT, unless_left};
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
 use crate::stream::script::{self, StreamAccess, Verdict};
@@ -109,9 +111,9 @@ async fn obey<'r>(
                 match run_action(session, client, state, wait).await {
                     Ok(true) => {}
                     Ok(false) => return Ok(()),
-                    Err(ending) => {
+                    Err(over) => {
                         state.borrow().last_rule.set(progress.last_of(rules));
-                        return Err(Over::Ended(ending));
+                        return Err(over);
                     }
                 }
             }
@@ -125,7 +127,10 @@ async fn obey<'r>(
                 }
             }
             Pause::Disk => {
-                let ending = match cache::read(session, &mut client.timer, state).await {
+                let Client { conn, timer, .. } = &mut *client;
+                let mut read = std::pin::pin!(cache::read(session, timer, state));
+                let read = unless_left(session, conn, state, |cx, _| read.as_mut().poll(cx)).await;
+                let ending = match read.map_err(Over::Failed)? {
                     Help::Answers => Some(Ending::cached()),
                     Help::Unsatisfied => Some(Ending::unsatisfied()),
                     _ => None,
@@ -136,7 +141,7 @@ async fn obey<'r>(
                 }
             }
             Pause::Shared => {
-                if wait::share(session, client, state).await == Help::Answers {
+                if wait::share(session, client, state).await.map_err(Over::Failed)? == Help::Answers {
                     state.borrow().last_rule.set(progress.last_of(rules));
                     return Err(Over::Ended(Ending::cached()));
                 }
@@ -160,24 +165,36 @@ async fn obey<'r>(
 /// Runs an action of a script to its end, or asks an agent. `Ok`: whether further rules count.
 async fn run_action(
     session: &Session,
-    client: &Client,
+    client: &mut Client,
     state: &SharedStreamState,
     wait: &Wait,
-) -> Result<bool, Ending<'static>> {
+) -> Result<bool, Over<'static>> {
     let action = actions::begin(session, wait);
     let verdict = match action {
         None => Verdict::Fail,
         Some(mut action) => {
-            std::future::poll_fn(|cx| {
-                let behind = client.conn.behind();
-                action.poll(cx, &StreamAccess::of_message(session, state, Direction::Request, behind))
+            let (mut has_waited, mut intake) = (false, Intake::default());
+            let acted = unless_left(session, &mut client.conn, state, |cx, conn| {
+                let access = StreamAccess::of_message(session, state, Direction::Request, conn.behind());
+                let acted = action.poll(cx, &access).map(Ok);
+                if acted.is_ready() {
+                    return acted;
+                }
+                has_waited = true;
+                // A script may read the body, the rest of which arrives meanwhile.
+                intake.poll(cx, conn, state).map(|()| Err(LEFT))
             })
-            .await
+            .await;
+            if has_waited {
+                // As in `pause` and `do-resolve`, time in scripts and agents is time of the request.
+                leaving::note_wait(state);
+            }
+            acted.and_then(|acted| acted).map_err(Over::Failed)?
         }
     };
     script::judge(&verdict, Direction::Request).map_err(|ended| {
         let state = state.borrow();
-        script::end(EvalContext::request(session, &state), verdict, ended)
+        Over::Ended(script::end(EvalContext::request(session, &state), verdict, ended))
     })
 }
 
@@ -195,7 +212,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
         Manner::Late => {
             let backend = state.borrow().backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
-            rt::boxed(wait::tarpit(client, &state, proxy)).await;
+            rt::boxed(wait::tarpit(session, client, &state, proxy)).await;
         }
         Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, state, number, body)).await,
         Manner::Never => {

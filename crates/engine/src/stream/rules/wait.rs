@@ -16,6 +16,7 @@ use crate::stream::buffering;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
+use crate::stream::leaving::unless_left;
 use crate::stream::reply::{Failure, send_interim};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -38,25 +39,29 @@ const LEADERS: usize = 10;
 
 /// Waits until another request for the same has been answered, no longer than the cache allows, and looks again. Where that has failed or
 /// takes too long, one of those that wait goes in its place, and the others wait for that one.
-pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamState) -> Help {
+///
+/// # Errors
+/// The client has left.
+pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Help, Failure> {
     let mut leaders = 0;
     loop {
         let awaited = cache::awaited(session, &state.borrow());
         let mut landed = Landed::Known;
         if let Some((cache, key)) = awaited {
-            client.timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
+            let Client { conn, timer, .. } = &mut *client;
+            timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
             let mut waiting = Waiting::default();
-            landed = std::future::poll_fn(|cx| match cache.poll_landed(&key, cx, &mut waiting) {
+            let wait = unless_left(session, conn, state, |cx, _| match cache.poll_landed(&key, cx, &mut waiting) {
                 Poll::Ready(landed) => Poll::Ready(landed),
-                Poll::Pending => client.timer.poll_expired(cx).map(|()| Landed::Open),
-            })
-            .await;
+                Poll::Pending => timer.poll_expired(cx).map(|()| Landed::Open),
+            });
+            landed = wait.await?;
             state.borrow_mut().timings.request = Some(rt::now());
         }
         leaders += 1;
         let help = cache::look_again(session, &mut state.borrow_mut(), landed == Landed::Open && leaders < LEADERS);
         if help != Help::Waits {
-            return help;
+            return Ok(help);
         }
     }
 }
@@ -80,7 +85,7 @@ pub async fn wait(
                     .lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
-                pass(client, period).await;
+                pass(session, client, state, period).await?;
                 state.borrow_mut().timings.request = Some(rt::now());
             }
             Ok(())
@@ -94,7 +99,7 @@ pub async fn wait(
         // Its caller runs it: it may end the request.
         Wait::Script(_) | Wait::Agent(_) | Wait::Decompressed(_) => Ok(()),
         Wait::Lookup(lookup) => {
-            look_up(session, client, state, lookup).await;
+            look_up(session, client, state, lookup).await?;
             state.borrow_mut().timings.request = Some(rt::now());
             Ok(())
         }
@@ -147,36 +152,43 @@ async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedS
 }
 
 /// `do-resolve`: the variable is set where an address is found.
-async fn look_up(session: &Session, client: &mut Client, state: &SharedStreamState, lookup: &NameLookup) {
+async fn look_up(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    lookup: &NameLookup,
+) -> Result<(), Failure> {
     let name = {
         let state = state.borrow();
         EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| lookup.name(context))
     };
-    let (Some(name), Some(section)) = (name, lookup.section) else { return };
-    let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
+    let (Some(name), Some(section)) = (name, lookup.section) else { return Ok(()) };
+    let mut found = std::pin::pin!(resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true));
+    let ip = unless_left(session, &mut client.conn, state, |cx, _| found.as_mut().poll(cx)).await?;
     if let Some(ip) = ip {
         let state = state.borrow();
         EvalContext::request(session, &state).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
     }
+    Ok(())
 }
 
-async fn pass(client: &mut Client, period: Duration) {
-    client.timer.arm(Some(rt::now() + period));
-    std::future::poll_fn(|cx| client.timer.poll_expired(cx)).await;
+async fn pass(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+    period: Duration,
+) -> Result<(), Failure> {
+    let Client { conn, timer, .. } = client;
+    timer.arm(Some(rt::now() + period));
+    unless_left(session, conn, state, |cx, _| timer.poll_expired(cx)).await
 }
 
 /// Keeps a request in the tarpit of the proxy that refuses it, for as long as the client stays.
-pub async fn tarpit(client: &mut Client, state: &SharedStreamState, proxy: &Proxy) {
+pub async fn tarpit(session: &Session, client: &mut Client, state: &SharedStreamState, proxy: &Proxy) {
     let own = state.borrow().orders.get().timeouts.tarpit;
     if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
-        client.timer.arm(Some(rt::now() + period));
-        std::future::poll_fn(|cx| {
-            if client.conn.poll_closed(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            client.timer.poll_expired(cx)
-        })
-        .await;
+        // It ends in the same way for a client that has left.
+        let _ = pass(session, client, state, period).await;
     }
     let timings = &mut state.borrow_mut().timings;
     timings.request = None;
