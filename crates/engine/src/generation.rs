@@ -8,9 +8,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use config::spec::Spec;
+use expression::Conversion;
 use expression::pattern::Key;
 use expression::pattern::ListStates;
 use live::counters::{ProxyCounters, WorkerCounters};
+use policy::Resolver;
+use policy::compile::ScriptMap;
 use policy::program::{Program, Proxy};
 
 use crate::routes::{LogRoute, LogRoutes};
@@ -63,6 +66,14 @@ impl Generation {
             written: Mutex::new(None),
             text: OnceLock::new(),
         }
+    }
+
+    /// Adds a map that a script asks for before the process serves.
+    ///
+    /// # Errors
+    /// Why there is no such map.
+    pub fn add_script_map(&self, map: ScriptMap<'_>, resolver: &mut dyn Resolver) -> Result<Conversion, String> {
+        policy::compile::add_script_map(map, (&self.program, &self.lists), Key::new(self.key), resolver)
     }
 
     /// With other places for its log lines.

@@ -105,18 +105,32 @@ impl<R: Row> Registered<R> {
     /// # Errors
     /// Its name is taken or malformed, or there are too many.
     pub fn add(&mut self, row: R, built_in: impl FnOnce(&str) -> bool) -> Result<(), Unregistered> {
+        let key = row.name().into();
+        self.add_apart(row, key, built_in)
+    }
+
+    /// The same for a row whose name other rows may have: `key` distinguishes them.
+    ///
+    /// # Errors
+    /// As of [`Registered::add`].
+    pub fn add_apart(
+        &mut self,
+        row: R,
+        key: Box<str>,
+        built_in: impl FnOnce(&str) -> bool,
+    ) -> Result<(), Unregistered> {
         let name = row.name();
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         if name.is_empty() || !name.bytes().all(fits) {
             return Err(Unregistered::Malformed);
         }
-        if built_in(name) || self.0.contains_key(name) {
+        if built_in(name) || self.0.contains_key(&key) {
             return Err(Unregistered::Taken);
         }
         if self.0.len() == MOST_REGISTERED {
             return Err(Unregistered::TooMany);
         }
-        self.0.insert(name.into(), Arc::new(row));
+        self.0.insert(key, Arc::new(row));
         Ok(())
     }
 

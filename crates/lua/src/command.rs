@@ -14,7 +14,7 @@ use crate::service::Flow;
 use crate::{Home, voice};
 
 /// Registers a command.
-pub(crate) fn add(services: &mut Services, name: &str, (words, usage): (&[String], &str), home: Home) -> bool {
+pub(crate) fn add(services: &Services, name: &str, (words, usage): (&[String], &str), home: Home) -> bool {
     let short = name.to_owned();
     services.add_command(ScriptCommand {
         words: words.iter().map(|word| word.as_str().into()).collect(),

@@ -136,9 +136,6 @@ fn tell(event: &Event) {
 
 /// Something has happened to a list.
 pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
-    if crate::here().is_none() {
-        return;
-    }
     let kind = LISTS + event as usize;
     let wants = |own: &&Arc<Subscription>| {
         own.kinds & (1 << kind) != 0 && matches!(&own.scope, Scope::List(list) if list == name)
@@ -147,6 +144,18 @@ pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
     let when = rt::clock::since_epoch().as_secs();
     for own in wanted {
         own.add([Told { kind, event: None, when }].into_iter());
+    }
+}
+
+/// Has the functions called on this worker for what has happened before it served.
+pub(crate) fn begin(worker: rt::WorkerId) {
+    let own = |one: &&Arc<Subscription>| one.worker == worker;
+    let all: Vec<Arc<Subscription>> = lock(&ALL).iter().filter(own).cloned().collect();
+    for own in all {
+        let mut waiting = lock(&own.waiting);
+        if !waiting.events.is_empty() && !std::mem::replace(&mut waiting.is_served, true) {
+            Arc::clone(&own).serve();
+        }
     }
 }
 
@@ -220,7 +229,8 @@ impl Subscription {
             }
             waiting.events.push_back(one);
         }
-        if !std::mem::replace(&mut waiting.is_served, true) {
+        // Events from before the workers serve are delivered by `begin`.
+        if crate::here().is_some() && !std::mem::replace(&mut waiting.is_served, true) {
             let own = Arc::clone(self);
             rt::post(self.worker, Box::new(move || own.serve()));
         }

@@ -75,7 +75,7 @@ pub(crate) fn prepare(machines: &[Arc<Machine>], process: &Process) -> Result<()
                     Ok((native(lua, "prepare_filter")?, arguments.to_vec()))
                 });
                 let (function, arguments) = arguments.map_err(|error: mlua::Error| error.to_string())?;
-                let made = crate::at_once(machine, function, arguments)?;
+                let made = crate::at_once(machine, function, arguments, false)?;
                 if let Some(Value::Table(made)) = made.front() {
                     prepared.insert((machine.number, proxy.index, place), made.clone());
                 }

@@ -43,16 +43,19 @@ mod tests;
 
 pub use voice::Print;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
+use engine::generation::Generation;
 use engine::service::registry::Services;
 use engine::worker::Process;
 use expression::Conversion;
 use expression::variable::Stored;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLua, MultiValue, Value};
+use policy::compile::ScriptMap;
 
 use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
@@ -94,6 +97,11 @@ static COMMAND: OnceLock<Command> = OnceLock::new();
 pub type ReadMap = fn(&str) -> Result<Conversion, String>;
 
 static MAP: OnceLock<ReadMap> = OnceLock::new();
+
+/// Adds a map to a configuration before it is served.
+pub type AddMap = fn(&Generation, ScriptMap<'_>) -> Result<Conversion, String>;
+
+static ADD_MAP: OnceLock<AddMap> = OnceLock::new();
 
 /// The variables of section `global`, until there is a process that has them.
 static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
@@ -139,6 +147,8 @@ pub struct Surroundings<'a> {
     pub command: Command,
     /// Reads maps.
     pub map: ReadMap,
+    /// Adds maps to the configuration.
+    pub add_map: AddMap,
     /// The variables that section `global` sets, with their names.
     pub process_variables: &'a [(String, Stored)],
 }
@@ -147,6 +157,8 @@ pub struct Surroundings<'a> {
 #[derive(Default)]
 pub struct Scripts {
     machines: Vec<Arc<Machine>>,
+    /// Those of the threads.
+    per_thread: Arc<[Arc<Machine>]>,
     inits: Vec<(Arc<Machine>, Function)>,
     tasks: Vec<(Arc<Machine>, Function, Vec<Value>)>,
     /// One of them sends the mails of `mailers` sections.
@@ -169,6 +181,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
     let _ = INFO.set(around.info);
     let _ = COMMAND.set(around.command);
     let _ = MAP.set(around.map);
+    let _ = ADD_MAP.set(around.add_map);
     *VARIABLES.lock().unwrap_or_else(PoisonError::into_inner) = around.process_variables.to_vec();
     methods::know_names(&services.registry().vocabulary);
     let threads = around.threads.max(1);
@@ -224,7 +237,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
         }
     }
     services.registry_mut().maps = maps::named();
-    scripts.machines = machines;
+    (scripts.machines, scripts.per_thread) = (machines, per_thread);
     scripts
 }
 
@@ -273,7 +286,7 @@ fn read(machine: &Arc<Machine>, script: &LuaScriptSpec) -> Result<(), String> {
         texts.map(|text| text.map(Value::String)).collect::<mlua::Result<Vec<_>>>()
     });
     let arguments = arguments.map_err(|error| failed(error.to_string()))?;
-    at_once(machine, function, arguments).map(|_| ())
+    at_once(machine, function, arguments, false).map(|_| ())
 }
 
 /// A first line that begins with `#` is for the system (Lua manual, section 7).
@@ -285,14 +298,22 @@ fn skip_first_line(text: &[u8]) -> &[u8] {
     text.iter().position(|byte| *byte == b'\n').map_or(b"", |end| &text[end..])
 }
 
-/// Runs a function while the process starts: it may take its time, and does not pause.
-fn at_once(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) -> Result<MultiValue, String> {
-    let mut run = Run::new(machine, function, arguments, ("init".to_owned(), None, false))?;
+/// Runs a function while the process starts: it may take its time. With `pauses` it may pause as well, for no time.
+fn at_once(
+    machine: &Arc<Machine>,
+    function: Function,
+    arguments: Vec<Value>,
+    pauses: bool,
+) -> Result<MultiValue, String> {
+    let mut run = Run::new(machine, function, arguments, ("init".to_owned(), None, pauses))?;
     run.starting();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
-        std::task::Poll::Ready(outcome) => outcome,
-        std::task::Poll::Pending => Err("Lua runtime error: yield not allowed".to_owned()),
+    loop {
+        match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
+            std::task::Poll::Ready(outcome) => return outcome,
+            std::task::Poll::Pending if pauses => {}
+            std::task::Poll::Pending => return Err("Lua runtime error: yield not allowed".to_owned()),
+        }
     }
 }
 
@@ -319,18 +340,51 @@ impl Scripts {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
         }
         filter::prepare(&self.machines, process).map_err(|why| why.replacen("Lua runtime error", "Lua filter", 1))?;
-        for (machine, function) in std::mem::take(&mut self.inits) {
-            at_once(&machine, function, Vec::new()).map_err(|why| why.replacen("Lua runtime error", "Lua init", 1))?;
-            let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
-            let tasks = known.tasks.into_iter();
-            self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(&machine), function, arguments)));
+        let mut inits = VecDeque::from(std::mem::take(&mut self.inits));
+        while let Some((machine, function)) = inits.pop_front() {
+            let done = at_once(&machine, function, Vec::new(), true);
+            done.map_err(|why| why.replacen("Lua runtime error", "Lua init", 1))?;
+            inits.extend(self.take_late(&machine, process));
         }
         maps::forget_early(process);
         Ok(())
     }
 
-    /// Starts the tasks of this worker: the first one has those of the shared state.
+    /// Takes over what a function of `core.register_init` has registered, and returns the further functions of that kind.
+    fn take_late(&mut self, machine: &Arc<Machine>, process: &Process) -> Vec<(Arc<Machine>, Function)> {
+        let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
+        let tasks = known.tasks.into_iter();
+        self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
+        for (kind, name, _) in known.rows {
+            let home = match machine.number {
+                0 => Home::Shared(Arc::clone(machine)),
+                _ => Home::Threads(Arc::clone(&self.per_thread)),
+            };
+            // The states of all threads register the same.
+            let is_first = machine.number <= 1;
+            if let Kind::Command(words, usage) = &kind {
+                let is_new = command::add(&process.services, &name, (words, usage), home);
+                if !is_new && is_first {
+                    voice::warn(&twice(&kind, &name).message);
+                }
+            } else if is_first {
+                let what = kind.name();
+                voice::warn(&format!(
+                    "Lua init: the {what} 'lua.{name}' is registered after the configuration was read, so no line can use it."
+                ));
+            }
+        }
+        known.inits.into_iter().map(|init| (Arc::clone(machine), init)).collect()
+    }
+
+    /// Makes the changes that functions of `core.register_init` have ordered, and starts the tasks of this worker: the first one
+    /// has those of the shared state.
     pub fn start_tasks(&self) {
+        if self.is_empty() {
+            return;
+        }
+        proxies::perform_orders();
+        events::begin(rt::worker());
         let worker = usize::from(rt::worker());
         for (machine, function, arguments) in &self.tasks {
             if machine.number == worker + 1 || (machine.number == 0 && worker == 0) {

@@ -197,9 +197,14 @@ fn libraries(written: &LuaLibraries) -> StdLib {
     all
 }
 
-/// `lua-prepend-path`.
+/// Where distributions install modules.
+const INSTALLED: &str = ";/usr/share/lua/5.4/?.lua;/usr/share/lua/5.4/?/init.lua;./";
+
+/// Has modules of the distribution found, and those of `lua-prepend-path` before all others.
 fn prepend_paths(lua: &Lua, spec: &LuaSpec) -> mlua::Result<()> {
     let Value::Table(package) = lua.globals().get::<Value>("package")? else { return Ok(()) };
+    let usual: String = package.get("path").unwrap_or_default();
+    package.set("path", usual.replacen(";./", INSTALLED, 1))?;
     for path in &spec.paths {
         let key = if path.of_libraries { "cpath" } else { "path" };
         let known: String = package.get(key).unwrap_or_default();

@@ -113,7 +113,7 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
             }
         };
         if let Some(mut functions) = lua.app_data_mut::<Functions>() {
-            functions.0.insert(format!("{}{name}", kind.prefix()), function.clone());
+            functions.0.insert(kind.key(&name), function.clone());
         }
         known.rows.push((kind, name, function));
         Ok(())
@@ -128,6 +128,8 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
             Ok(())
         })?,
     )?;
+    native.set("starting", lua.create_function(|_, ()| Ok(crate::here().is_none()))?)?;
+    native.set("started", lua.create_function(|_, ()| Ok(crate::process().is_some()))?)?;
     native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
 }
 

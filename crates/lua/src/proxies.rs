@@ -1,5 +1,7 @@
 //! What scripts see of proxies, servers and listeners, and what they change: by commands of the runtime API, but
-//! for what is logged in another way. Must never change anything while the process starts.
+//! for what is logged in another way. What is ordered while the process starts is done when the first worker serves.
+
+use std::sync::{Mutex, PoisonError};
 
 use config::spec::Mode;
 use engine::generation::Generation;
@@ -7,7 +9,7 @@ use engine::service::log::hostname;
 use engine::service::shutting::shut_sessions;
 use engine::service::transitions::{Orderer, force};
 use engine::stream_state::Cause;
-use engine::worker::Process;
+use engine::worker::{Process, Worker};
 use live::health::Operation;
 use live::{Admin, Checker};
 use mlua::{IntoLua, Lua, Table, Value};
@@ -220,24 +222,79 @@ fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checke
 /// `(proxy, server, checker, operation)`: says what a server does, in the name of one of its checks.
 fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, String, String)) -> mlua::Result<()> {
     let checker = if checker == "health" { Checker::Health } else { Checker::Agent };
+    let place = (proxy, server);
     let operation = match operation.as_str() {
         "up" => Operation::Up,
         "stopping" => Operation::Stopping,
         _ => Operation::Down,
     };
-    if let Some((worker, known)) = crate::here().zip(Known::now())
+    match crate::here() {
+        None => order(Order::Force(place, checker, operation)),
+        Some(worker) => force_at(&worker, place, (checker, operation)),
+    }
+    Ok(())
+}
+
+fn force_at(worker: &Worker, (proxy, server): (usize, usize), (checker, operation): (Checker, Operation)) {
+    if let Some(known) = Known::now()
         && let Some((proxy, server)) = known.server(proxy, server)
         && is_checked(&known, (proxy, server), checker)
     {
-        force(&worker, (proxy, server), (checker, operation), Orderer::Script);
+        force(worker, (proxy, server), (checker, operation), Orderer::Script);
     }
-    Ok(())
+}
+
+/// A change that a script orders before the process serves.
+enum Order {
+    /// A command of the runtime API, with its payload.
+    Command(Vec<String>, Option<Vec<u8>>),
+    /// Of a proxy's server.
+    Force((usize, usize), Checker, Operation),
+}
+
+/// Changes that wait for the first worker; `None`: they have been made.
+static ORDERS: Mutex<Option<Vec<Order>>> = Mutex::new(Some(Vec::new()));
+
+fn order(order: Order) {
+    if let Some(orders) = &mut *ORDERS.lock().unwrap_or_else(PoisonError::into_inner) {
+        orders.push(order);
+    }
+}
+
+/// Makes the changes that were ordered before the process serves. The first worker does that; the others wait until it is done.
+pub(crate) fn perform_orders() {
+    let mut orders = ORDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    for order in orders.take().into_iter().flatten() {
+        match order {
+            Order::Command(words, payload) => {
+                let answer = crate::run_command(&words, payload.as_deref()).unwrap_or_default();
+                let answer = String::from_utf8_lossy(answer.trim_ascii());
+                if !answer.is_empty() {
+                    let words = words.join(" ");
+                    crate::voice::log(
+                        None,
+                        i64::from(config::spec::LogLevel::Notice as u8),
+                        &format!("Lua init: {words}: {answer}"),
+                    );
+                }
+            }
+            Order::Force(place, checker, operation) => {
+                if let Some(worker) = crate::here() {
+                    force_at(&worker, place, (checker, operation));
+                }
+            }
+        }
+    }
 }
 
 /// What a command answers, without the end of its line; nil where it cannot be answered now.
 fn command(lua: &Lua, (words, payload): (Vec<mlua::LuaString>, Option<mlua::LuaString>)) -> mlua::Result<Value> {
     let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
     let payload = payload.map(|payload| payload.as_bytes().to_vec());
+    if crate::here().is_none() && crate::process().is_some() {
+        order(Order::Command(words, payload));
+        return lua.create_string("")?.into_lua(lua);
+    }
     let Some(answer) = crate::run_command(&words, payload.as_deref()) else { return Ok(Value::Nil) };
     lua.create_string(answer.trim_ascii_end())?.into_lua(lua)
 }

@@ -20,15 +20,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What the key of its function begins with.
-    pub(crate) fn prefix(&self) -> &'static str {
+    /// The key of its function. Actions of different rule sets may share a name.
+    pub(crate) fn key(&self, name: &str) -> String {
         match self {
-            Self::Fetch => "fetch.",
-            Self::Converter => "converter.",
-            Self::Action(..) => "action.",
-            Self::Service(_) => "service.",
-            Self::Command(..) => "cli.",
-            Self::Filter => "filter.",
+            Self::Fetch => format!("fetch.{name}"),
+            Self::Converter => format!("converter.{name}"),
+            Self::Action(sets, _) => {
+                let mut sets = sets.clone();
+                sets.sort();
+                format!("action.{name} {}", sets.join(" "))
+            }
+            Self::Service(_) => format!("service.{name}"),
+            Self::Command(..) => format!("cli.{name}"),
+            Self::Filter => format!("filter.{name}"),
         }
     }
 

@@ -163,9 +163,10 @@ fn sets(names: &[String]) -> RuleSets {
 /// Registers an action.
 pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: Home) -> bool {
     let Kind::Action(places, count) = kind else { return false };
-    let (count, short, sets) = (*count, name.to_owned(), sets(places));
+    let (count, short, key, sets) = (*count, name.to_owned(), kind.key(name), sets(places));
     let number = services.add_action(Arc::new(move |arguments| {
-        Box::new(Acting { home: home.clone(), name: short.clone(), arguments, run: None, pause: None })
+        let (home, name, key) = (home.clone(), short.clone(), key.clone());
+        Box::new(Acting { home, name, key, arguments, run: None, pause: None })
     }));
     let row = RegisteredAction::new(format!("lua.{name}"), sets, move |words, _| {
         let mut arguments = Vec::new();
@@ -182,6 +183,8 @@ pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home:
 struct Acting {
     home: Home,
     name: String,
+    /// The key of its function.
+    key: String,
     arguments: Arc<[Box<str>]>,
     run: Option<Run>,
     /// It has returned `act.YIELD`, and is called again after that.
@@ -193,7 +196,7 @@ impl Acting {
         let what = format!("function '{}'", self.name);
         let missing = || format!("Lua {what}: not registered in this thread.");
         let machine = self.home.machine().ok_or_else(missing)?;
-        let function = machine.function(&format!("action.{}", self.name)).ok_or_else(missing)?;
+        let function = machine.function(&self.key).ok_or_else(missing)?;
         machine.with(|lua| {
             let arguments = with_transaction(lua, &machine, function, stream).and_then(|(caller, mut all)| {
                 for argument in self.arguments.iter() {

@@ -112,6 +112,11 @@ impl Run {
                         self.state = State::Asks(name, values);
                         return Poll::Pending;
                     }
+                    // Nothing is waited for while the process starts.
+                    Answer::Unknown if self.starts => match name.as_str() {
+                        "sleep" | "wait" => MultiValue::new(),
+                        _ => return Poll::Ready(Err(self.failure("yield not allowed."))),
+                    },
                     Answer::Unknown => match jobs::begin(&self.machine, &name, &values) {
                         Some(job) => {
                             self.state = State::Waits(job);
@@ -161,7 +166,7 @@ impl Run {
             let burst = machine.limits.burst.filter(|_| !self.starts).map(|burst| (begun + burst, Cut::Burst));
             let whole = self.limit.map(|limit| (begun + limit.saturating_sub(self.spent), Cut::Execution));
             let deadline = [burst, whole].into_iter().flatten().min_by_key(|(moment, _)| *moment);
-            let pauses = self.yields && machine.limits.forced_yield.is_some();
+            let pauses = self.yields && !self.starts && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
             let burst = Burst { deadline, thread, may_block: self.yields || self.starts, cut: None };
             // The watchdog need not end the process for what is ended here.

@@ -21,7 +21,7 @@ fn evaluate(machine: &Arc<Machine>, text: &str) -> Result<String, String> {
         let show: Function = lua.load(SHOW).call(()).expect("a function");
         (show, lua.load(text).set_name("@s.lua").into_function().expect("a script"))
     });
-    let values = at_once(machine, function, Vec::new())?;
+    let values = at_once(machine, function, Vec::new(), false)?;
     let value = values.front().cloned().unwrap_or(Value::Nil);
     machine.with(|_| show.call::<String>(value)).map_err(|error| error.to_string())
 }

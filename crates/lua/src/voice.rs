@@ -71,8 +71,11 @@ pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
     }
 }
 
-/// A script has failed: the log of the proxy, and standard error.
+/// A script has failed: the log of the proxy, and standard error. It is counted.
 pub(crate) fn failed(proxy: Option<usize>, text: &str) {
+    if let Some(process) = crate::process() {
+        process.services.note_failure();
+    }
     let Some(worker) = crate::here() else {
         if let Some(voice) = VOICE.get() {
             (voice.print)(&format!("{}({}) : {text}\n", Severity::Alert.tag(), std::process::id()));
@@ -81,6 +84,13 @@ pub(crate) fn failed(proxy: Option<usize>, text: &str) {
     };
     worker.logger.message(proxy, LogLevel::Alert, text);
     worker.process.host.say(Severity::Alert, text);
+}
+
+/// Warns on standard error while the process starts.
+pub(crate) fn warn(text: &str) {
+    if let Some(voice) = VOICE.get() {
+        (voice.print)(&format!("{}({}) : {text}\n", Severity::Warning.tag(), std::process::id()));
+    }
 }
 
 /// The day of the year and the time, as HAProxy dates its oldest messages: `327/184242`.

@@ -33,15 +33,18 @@ impl Registry {
         }
     }
 
-    /// Registers an action. Its name contains a dot: the others are the configuration language's own.
+    /// Registers an action. Its name contains a dot: the others are the configuration language's own. Actions of different rule
+    /// sets may share a name.
     ///
     /// # Errors
-    /// Its name is taken or malformed, or there are too many.
+    /// Its name is taken in one of its rule sets or malformed, or there are too many.
     pub fn add_action(&mut self, row: RegisteredAction) -> Result<(), Unregistered> {
         if !config::keyword::rule::may_be_registered(row.name()) {
             return Err(Unregistered::Malformed);
         }
-        self.actions.add(row, |name| rule::find_action(name).is_some())
+        let is_taken = self.actions.rows().any(|known| known.name() == row.name() && known.sets & row.sets != 0);
+        let key = format!("{} {}", row.name(), row.sets).into();
+        self.actions.add_apart(row, key, |name| is_taken || rule::find_action(name).is_some())
     }
 
     /// What reads the arguments of the action that a word of a rule names, parentheses and all. Which rule sets have a
@@ -51,7 +54,7 @@ impl Registry {
             return Some(&row.parse);
         }
         let name = word.split('(').next().unwrap_or_default();
-        self.actions.find(name).filter(|row| row.sets & set != 0).map(|row| &*row.parse)
+        self.actions.rows().find(|row| row.name() == name && row.sets & set != 0).map(|row| &*row.parse)
     }
 
     /// The names of the registered actions of a rule set.

@@ -6,9 +6,11 @@ use config::diagnostic::Diagnostic;
 use config::environment::Environment;
 use config::spec::Spec;
 use control::runtime::process;
+use engine::generation::Generation;
 use engine::service::registry::Services;
 use expression::Conversion;
 use lua::{Scripts, Surroundings};
+use policy::compile::ScriptMap;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -29,6 +31,7 @@ pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, fou
         info: process::information,
         command: process::execute,
         map: read_map,
+        add_map,
         process_variables: &process_variables,
     };
     lua::load(&spec.global.lua, around, services, found)
@@ -37,6 +40,11 @@ pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, fou
 /// Reads a map for a script that looks up in it while the configuration is read.
 fn read_map(text: &str) -> Result<Conversion, String> {
     policy::compile::script_map(text, &mut resolver(Vec::new()))
+}
+
+/// Adds a map to a configuration that is about to be served.
+fn add_map(generation: &Generation, map: ScriptMap<'_>) -> Result<Conversion, String> {
+    generation.add_script_map(map, &mut resolver(Vec::new()))
 }
 
 /// What expressions ask that are evaluated for scripts before anything is compiled.

@@ -278,6 +278,7 @@ pub(super) const PROCESS: &[ProcessMetric] = &[
     total("DroppedLogs", "dropped_logs_total"),
     level("BusyPolling", "busy_polling_enabled"),
     total("FailedResolutions", "failed_resolutions"),
+    total("FailedScripts", "failed_scripts"),
     total("TotalBytesOut", "bytes_out_total"),
     total("TotalSplicedBytesOut", "spliced_bytes_out_total"),
     level("BytesOutRate", "bytes_out_rate"),

@@ -29,6 +29,8 @@ pub(crate) struct ProcessInfo<'a> {
     /// Connections with peers that have said who they are. HAProxy counts those that have not for themselves.
     peers: u64,
     dropped_logs: u64,
+    /// Calls of functions of scripts that failed or were ended.
+    failed_scripts: u64,
     received_logs: u64,
     tasks: u64,
     process: &'a ProcessState,
@@ -130,6 +132,7 @@ impl<'a> ProcessInfo<'a> {
             stopping: shared.is_stopping(),
             peers: shared.exchange.connected(),
             dropped_logs: shared.log_targets.dropped(),
+            failed_scripts: shared.services.failures(),
             received_logs: shared.log_targets.received(),
             process: &shared.live.process,
             idle: rt::idle_percent(),
@@ -487,6 +490,12 @@ pub(crate) const ROWS: &[Row] = &[
     row("PatternsAdded", "MGPV", "Total number of patterns added (acl/map entries)", |_| Value::U64(0)),
     row("PatternsFreed", "MGPV", "Total number of patterns freed (acl/map entries)", |_| Value::U64(0)),
     row("NbThreadGroups", "CGSV", "Number of started thread groups (global.thread-groups)", |_| Value::U32(1)),
+    row(
+        "FailedScripts",
+        "MCPV",
+        "Total number of calls of functions of Lua scripts that failed or were ended since started",
+        |info| Value::U64(info.failed_scripts),
+    ),
     row("Implementation", "POSV", "Implementation of the product and its own version", |info| {
         Value::text(&*info.host.implementation)
     }),

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::AppendOnlyVec;
 use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
@@ -63,8 +65,10 @@ pub struct Services {
     factories: Vec<Option<Factory>>,
     of_bytes: BTreeMap<usize, ByteFactory>,
     actions: Vec<ActionFactory>,
-    commands: Vec<ScriptCommand>,
+    commands: AppendOnlyVec<ScriptCommand>,
     filters: Vec<FilterFactory>,
+    /// Calls of functions of scripts that failed or were ended.
+    failures: AtomicU64,
     page: Option<PageFactory>,
     metrics: Option<MetricsFactory>,
 }
@@ -147,17 +151,24 @@ impl Services {
     }
 
     /// Adds a command of the runtime API; false: those words call another one.
-    pub fn add_command(&mut self, command: ScriptCommand) -> bool {
+    pub fn add_command(&self, command: ScriptCommand) -> bool {
         let is_new = self.commands.iter().all(|known| known.words != command.words);
-        if is_new {
-            self.commands.push(command);
-        }
-        is_new
+        is_new && self.commands.push(|_| command).is_ok()
     }
 
     /// The commands of the runtime API that scripts registered.
-    pub fn commands(&self) -> &[ScriptCommand] {
+    pub fn commands(&self) -> &AppendOnlyVec<ScriptCommand> {
         &self.commands
+    }
+
+    /// Counts a call of a script's function that has failed or was ended.
+    pub fn note_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Calls of functions of scripts that failed or were ended.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Sets what answers requests for statistics pages.

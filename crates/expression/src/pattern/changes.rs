@@ -3,13 +3,15 @@
 
 use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
+use base::AppendOnlyVec;
+use base::append_only_vec::Full;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The live state of every list of a program.
 #[derive(Debug, Default)]
-pub struct ListStates(Vec<Arc<ListState>>);
+pub struct ListStates(AppendOnlyVec<Arc<ListState>>);
 
 impl ListStates {
     /// As they are at the start. What is added is hashed under that key.
@@ -26,6 +28,14 @@ impl ListStates {
             same.map_or_else(|| Arc::new(ListState::new(at, list, key)), Arc::clone)
         };
         Self(lists.all.iter().enumerate().map(state).collect())
+    }
+
+    /// Adds the state of a list that was added to the program. What is added to it is hashed under that key.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn add(&self, list: &List, key: Key) -> Result<usize, Full> {
+        self.0.push(|at| Arc::new(ListState::new(at, list, key)))
     }
 
     /// A list's state.
@@ -73,15 +83,16 @@ impl std::fmt::Debug for ListState {
 
 impl ListState {
     fn new(at: usize, list: &List, key: Key) -> Self {
+        let views: Vec<_> = list.views.iter().cloned().collect();
         let change = Change {
             entries: Arc::clone(&list.entries),
-            views: list.views.clone(),
             current: 0,
             next: 0,
             base: true,
             dead: FxHashSet::default(),
             values: FxHashMap::default(),
-            layer: Layer::new(&list.views, key),
+            layer: Layer::new(&views, key),
+            views,
             key,
             pending: Vec::new(),
             serial: (at as u64 + 1) << 36,
@@ -108,6 +119,11 @@ impl ListState {
             observer(&events);
         }
         result
+    }
+
+    /// Adds a way to look up in it, which sees what was changed before.
+    pub fn add_view(&self, view: Arc<View>) {
+        self.change.write().unwrap_or_else(PoisonError::into_inner).add_view(view);
     }
 
     /// Has this be told of what happens from now on. Only the first call has an effect.
@@ -201,6 +217,15 @@ impl Layer {
         Self { slots: Slots::default(), sets: views.iter().map(empty).collect(), live: 0 }
     }
 
+    /// Adds an index, with what is there already. Entries that are no patterns of its method are not found by it.
+    fn add_view(&mut self, view: &View, key: Key) {
+        let mut set = PatternSet::new(view.set.method(), view.set.ignores_case(), key);
+        for at in (0..self.slots.0.len() as PatternIndex).filter(|at| self.slots.0[*at as usize].alive) {
+            let _ = set.insert(at, &self.slots);
+        }
+        self.sets.push(set);
+    }
+
     fn add(&mut self, key: &[u8], value: &[u8], reference: u64) -> Result<(), String> {
         let at = PatternIndex::try_from(self.slots.0.len()).map_err(|_| "too many patterns".to_owned())?;
         self.slots.0.push(Slot { key: key.into(), value: value.into(), reference, alive: true });
@@ -252,6 +277,13 @@ impl Layer {
 }
 
 impl Change {
+    fn add_view(&mut self, view: Arc<View>) {
+        let key = self.key;
+        let layers = std::iter::once(&mut self.layer).chain(self.pending.iter_mut().map(|(_, layer)| layer));
+        layers.for_each(|layer| layer.add_view(&view, key));
+        self.views.push(view);
+    }
+
     /// The entry that a prepared sample matches.
     ///
     /// # Errors

@@ -8,10 +8,12 @@ use super::index::{PatternIndex, Texts};
 use super::single::Single;
 use super::{Hit, Key, Method, PatternSet, Regex, Steps};
 use crate::sample::{Context, Value};
+use base::AppendOnlyVec;
+use base::append_only_vec::Full;
 use config::text::from_bytes;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What the values of a map have to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,21 +70,36 @@ pub struct List {
     /// What it holds.
     pub entries: Arc<Entries>,
     /// How it is looked up in.
-    pub views: Vec<Arc<View>>,
+    pub views: AppendOnlyVec<Arc<View>>,
 }
 
 /// Every list of a program; the place of one here is what lookups name it by.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Lists {
     /// All of them.
-    pub all: Vec<List>,
+    pub all: AppendOnlyVec<List>,
     by_name: HashMap<String, usize>,
+    /// Those that were added after the configuration was compiled.
+    added: RwLock<HashMap<String, usize>>,
 }
 
 impl Lists {
     /// The list of a file by its name, as [`ListName::reference`](super::ListName::reference) tells it.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        let added = || self.added.read().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        self.by_name.get(name).copied().or_else(added)
+    }
+
+    /// Adds a list after the configuration was compiled, and returns its place. Its number is the smallest free one.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn add(&self, list: List) -> Result<usize, Full> {
+        let free = (0..).find(|id| self.all.iter().all(|known| known.id != *id)).unwrap_or(u32::MAX);
+        let name = list.name.clone();
+        let place = self.all.push(|_| List { id: free, ..list })?;
+        self.added.write().unwrap_or_else(PoisonError::into_inner).insert(name, place);
+        Ok(place)
     }
 }
 
@@ -102,6 +119,13 @@ impl PartialEq for List {
             && self.views.len() == other.views.len()
             && views().all(|(own, other)| own.is_like(other))
             && (Arc::ptr_eq(&self.entries, &other.entries) || self.entries == other.entries)
+    }
+}
+
+impl Clone for Lists {
+    fn clone(&self) -> Self {
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { all: self.all.clone(), by_name: self.by_name.clone(), added: RwLock::new(added) }
     }
 }
 
@@ -294,6 +318,16 @@ impl Registry {
         self.by_name.contains_key(name)
     }
 
+    /// For one more way to look up in the list of that name, or for a list beside those of the program where it has none of
+    /// that name.
+    pub fn beside(lists: &Lists, name: &str) -> Self {
+        let Some((at, list)) = lists.find(name).and_then(|at| Some((at, lists.all.get(at)?))) else {
+            return Self { first: lists.all.places(), ..Self::default() };
+        };
+        let by_name = HashMap::from([(name.to_owned(), 0)]);
+        Self { first: at, lists: vec![Building::of(list)], by_name, ..Self::default() }
+    }
+
     /// For lists beside those of the program.
     pub fn apart() -> Self {
         Self { first: APART, ..Self::default() }
@@ -437,13 +471,29 @@ impl Registry {
             is_acl: building.is_acl,
             is_map: building.columns,
             entries: building.entries,
-            views: building.views,
+            views: building.views.into(),
         };
-        Lists { all: self.lists.into_iter().zip(ids).map(finish).collect(), by_name: self.by_name }
+        let all = self.lists.into_iter().zip(ids).map(finish).collect();
+        Lists { all, by_name: self.by_name, added: RwLock::default() }
     }
 }
 
 impl Building {
+    /// A list that is known already.
+    fn of(list: &List) -> Self {
+        Self {
+            name: list.name.clone(),
+            wanted: Some(list.id),
+            first: ListLine::default(),
+            keyword: String::new(),
+            uses: Vec::new(),
+            is_acl: list.is_acl,
+            columns: list.is_map,
+            entries: Arc::clone(&list.entries),
+            views: list.views.iter().cloned().collect(),
+        }
+    }
+
     fn description(&self) -> String {
         if self.name.is_empty() {
             return format!("acl '{}' file '{}' line {}", self.keyword, self.first.name, self.first.line);

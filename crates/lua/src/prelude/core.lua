@@ -3,8 +3,16 @@
 local native, mark = ...
 local error, type, tostring, setmetatable = error, type, tostring, setmetatable
 local pairs, ipairs, rawset, select, tonumber = pairs, ipairs, rawset, select, tonumber
-local yield = coroutine.yield
+local pause = coroutine.yield
 local ask, fetch, convert = native.ask, native.fetch, native.convert
+
+-- Asks the driver, which knows a pause of ours by its mark. Before the process serves there is nothing to wait for but time.
+local function yield(mark, name, ...)
+    if native.starting() and name ~= "sleep" and name ~= "wait" and name ~= "yield" and name ~= "done" then
+        error("'" .. name .. "' is not allowed before the process serves", 3)
+    end
+    return pause(mark, name, ...)
+end
 
 -- Raises a message with the place of the script that called.
 local function fail(message, level) error(message, level or 3) end
@@ -68,7 +76,7 @@ function core.Info(message) log_line(6, given(message, 1, "Info", "string")) end
 function core.Warning(message) log_line(4, given(message, 1, "Warning", "string")) end
 function core.Alert(message) log_line(1, given(message, 1, "Alert", "string")) end
 
--- What pauses. The driver knows a pause of ours by its mark.
+-- What pauses.
 function core.sleep(seconds) yield(mark, "sleep", given(seconds, 1, "sleep", "integer") * 1000) end
 function core.msleep(milliseconds) yield(mark, "sleep", given(milliseconds, 1, "msleep", "integer")) end
 function core.yield() yield(mark, "yield") end
@@ -180,7 +188,10 @@ function core.get_info()
     return info
 end
 function core.set_nice(nice) given(nice, 1, "set_nice", "integer") end
-function core.use_native_mailers_config() native.use_mailers() end
+function core.use_native_mailers_config()
+    if native.started() then fail("use_native_mailers_config: not available outside of body context", 3) end
+    native.use_mailers()
+end
 
 -- Addresses.
 function core.parse_addr(address) return native.parse_addr(given(address, 1, "parse_addr", "string")) end
@@ -417,7 +428,8 @@ Map = {
         local place = map_places[method]
         if place == nil then fail("'new' needs a valid match method.") end
         if not place then fail("'new' doesn't support this match mode.") end
-        local number = native.map(name, place - 1)
+        local number, why = native.map(name, place - 1)
+        if why then fail("'new': " .. why .. ".") end
         return setmetatable({ number = number, key = method == Map.int and "integer" or "string" }, map_class)
     end,
 }

@@ -46,7 +46,7 @@ pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
 pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_servers};
 pub use limits::SystemLimits;
 use names::SpecNames;
-pub use script_maps::{lend_early, script_map};
+pub use script_maps::{ScriptMap, add_script_map, lend_early, script_map};
 pub use variables::early_variables;
 
 use crate::program::{

@@ -1,11 +1,12 @@
 //! Maps that scripts look up in: they are read as those of expressions are, and share their changes. Must never look one up.
 
 use super::{Compiler, Nothing, Resolver, variables};
+use crate::program::Program;
 use bumpalo::Bump;
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::Spec;
 use expression::Conversion;
-use expression::pattern::ListStates;
+use expression::pattern::{Key, ListName, ListStates, Registry};
 use expression::sample::{Context, EvalPlace, Meter, Type};
 use expression::variable::Variables;
 
@@ -42,6 +43,54 @@ pub fn script_map(text: &str, resolver: &mut dyn Resolver) -> Result<Conversion,
     let (spec, mut out) = (Spec::default(), Vec::new());
     Compiler::new(&spec, resolver, &mut out).script_map(&spec, text)
 }
+
+/// A map that a script asks for after the configuration was compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct ScriptMap<'a> {
+    /// Its converter: `map_str("file")`.
+    pub converter: &'a str,
+    /// The file, with its prefix.
+    pub file: &'a str,
+    /// The file and the line of the script.
+    pub place: (&'a str, usize),
+}
+
+/// Adds a map to a program and to the states of its lists. A list that the program has of that file is shared, with what was
+/// changed in it. Must not be called once requests are served: two callers at a time could add a list twice.
+///
+/// # Errors
+/// Why there is no such map.
+pub fn add_script_map(
+    map: ScriptMap<'_>,
+    (program, states): (&Program, &ListStates),
+    key: Key,
+    resolver: &mut dyn Resolver,
+) -> Result<Conversion, String> {
+    let name = ListName::parse(map.file).reference();
+    let (spec, mut out) = (Spec::default(), Vec::new());
+    let mut compiler = Compiler::new(&spec, resolver, &mut out);
+    compiler.shared.lists.replace(Registry::beside(&program.lists, name));
+    let conversion = compiler.script_map(&spec, map.converter)?;
+    let mut made = compiler.shared.lists.take().finish().all.iter().cloned().collect::<Vec<_>>();
+    let Some(mut list) = made.pop() else { return Err("there is no such list".to_owned()) };
+    if let Some(place) = program.lists.find(name) {
+        let known = program.lists.all.get(place).zip(states.get(place));
+        let (known, state) = known.ok_or_else(|| "there is no such list".to_owned())?;
+        for view in list.views.iter().skip(known.views.len()) {
+            state.add_view(view.clone());
+            known.views.push(|_| view.clone()).map_err(|_| FULL.to_owned())?;
+        }
+        return Ok(conversion);
+    }
+    let (script, line) = map.place;
+    list.description = format!("pattern loaded from file '{}' used by map at file '{script}' line {line}", map.file);
+    states.add(&list, key).map_err(|_| FULL.to_owned())?;
+    program.lists.add(list).map_err(|_| FULL.to_owned())?;
+    Ok(conversion)
+}
+
+/// The error where too many maps are added.
+const FULL: &str = "too many maps";
 
 /// Lends an evaluation of a script that runs before the process serves. `lists`: those of the program that it is an evaluation of,
 /// once there is one.

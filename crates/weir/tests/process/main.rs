@@ -35,6 +35,7 @@ mod lua_certificates;
 mod lua_classes;
 mod lua_decoded;
 mod lua_filters;
+mod lua_init;
 mod lua_mails;
 mod lua_manual;
 mod lua_network;

@@ -59,6 +59,39 @@ fn changes_are_seen_and_order_holds() {
 }
 
 #[test]
+fn a_view_that_is_added_later_sees_earlier_changes() {
+    let (lists, _) = list("a 1\nab 2\n", Method::Str);
+    let states = ListStates::new(&lists, Key::default());
+    let state = states.get(0).expect("a state");
+    state.write(|change, fallen| {
+        change.add(None, b"b", b"3").expect("added");
+        assert!(change.remove(Which::Key(b"a"), fallen));
+    });
+    let mut registry = Registry::beside(&lists, "m");
+    let read = || Err("the list is known".to_owned());
+    let at = registry.file("m", Use::Map, ListLine::default(), read).expect("a list");
+    let lookup = registry.lookup(at, Method::Beg, false, Content::Text).expect("a view");
+    assert_eq!((at, lookup.view), (0, 1));
+    state.add_view(lookup.base.clone());
+    assert_eq!(["a", "abc", "bcd"].map(|text| find(state, &lookup, text)), ["-", "2", "3"]);
+    state.write(|change, _| change.add(None, b"c", b"4").expect("added"));
+    assert_eq!(find(state, &lookup, "cd"), "4");
+}
+
+#[test]
+fn a_list_that_is_added_later_has_the_next_place() {
+    let (lists, _) = list("a 1\n", Method::Str);
+    let states = ListStates::new(&lists, Key::default());
+    let mut registry = Registry::beside(&lists, "n");
+    let at = registry.file("n", Use::Map, ListLine::default(), || Ok(b"b 2\n".to_vec())).expect("a list");
+    let lookup = registry.lookup(at, Method::Str, false, Content::Text).expect("a view");
+    let list = registry.finish().all[0].clone();
+    assert_eq!((states.add(&list, Key::default()), lists.add(list), at), (Ok(1), Ok(1), 1));
+    assert_eq!((lists.find("m"), lists.find("n"), lists.all[1].id), (Some(0), Some(1), 1));
+    assert_eq!(find(states.get(1).expect("a state"), &lookup, "b"), "2");
+}
+
+#[test]
 fn the_finest_counts_wherever_it_lies() {
     let (lists, lookup) = list("10.0.0.0/8 a\n10.1.2.0/24 b\n", Method::Ip);
     let states = ListStates::new(&lists, Key::default());
