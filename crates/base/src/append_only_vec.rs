@@ -7,14 +7,31 @@ use std::ops::{Index, IndexMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Entries of the first block of what comes later; each block is twice as long as the one before.
-const FIRST_BLOCK: usize = 16;
+/// Entries of the first block of added entries; each block is twice as long as the one before. Most lists that grow get one or two.
+const FIRST_BLOCK: usize = 2;
 
-/// Blocks of what comes later.
-const BLOCKS: usize = 10;
+/// Blocks that a list has the heads of once it grows.
+const SHORT_BLOCKS: usize = 4;
 
-/// So many entries can be added to those that were there from the start.
-pub const MOST_ADDED: usize = FIRST_BLOCK * ((1 << BLOCKS) - 1);
+/// Blocks that only long lists have the heads of.
+const LONG_BLOCKS: usize = 24;
+
+/// Number of entries that can be added to those of the start.
+pub const MOST_ADDED: usize = FIRST_BLOCK * ((1 << (SHORT_BLOCKS + LONG_BLOCKS)) - 1);
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many entries this thread has looked at, in lists of all kinds, since it began; 0 where nothing counts them. For tests of how
+/// work grows.
+pub fn visits() -> usize {
+    #[cfg(debug_assertions)]
+    return VISITS.get();
+    #[cfg(not(debug_assertions))]
+    0
+}
 
 /// One entry.
 struct Entry<T> {
@@ -30,13 +47,47 @@ impl<T> Entry<T> {
 
 type Block<T> = OnceLock<Box<[OnceLock<Entry<T>>]>>;
 
+/// Blocks of entries that are added after the first ones.
+struct Blocks<T> {
+    short: [Block<T>; SHORT_BLOCKS],
+    long: OnceLock<Box<[Block<T>; LONG_BLOCKS]>>,
+}
+
+impl<T> Blocks<T> {
+    fn new() -> Self {
+        Self { short: [const { OnceLock::new() }; SHORT_BLOCKS], long: OnceLock::new() }
+    }
+
+    fn get(&self, block: usize) -> Option<&Block<T>> {
+        match self.short.get(block) {
+            Some(found) => Some(found),
+            None => self.long.get()?.get(block - SHORT_BLOCKS),
+        }
+    }
+
+    fn get_mut(&mut self, block: usize) -> Option<&mut Block<T>> {
+        match block.checked_sub(SHORT_BLOCKS) {
+            None => self.short.get_mut(block),
+            Some(block) => self.long.get_mut()?.get_mut(block),
+        }
+    }
+
+    /// The same, with room for the heads of long blocks made where it is one.
+    fn make(&self, block: usize) -> Option<&Block<T>> {
+        if block >= SHORT_BLOCKS {
+            self.long.get_or_init(|| Box::new([const { OnceLock::new() }; LONG_BLOCKS]));
+        }
+        self.get(block)
+    }
+}
+
 /// A list that grows at its end while others read it.
 pub struct AppendOnlyVec<T> {
     first: Box<[T]>,
     /// Which of these are struck off: apart, so that they lie as they would in a vector.
     first_struck: Box<[AtomicBool]>,
     /// Made for the first that comes later: most lists never grow.
-    later: OnceLock<Box<[Block<T>; BLOCKS]>>,
+    later: OnceLock<Box<Blocks<T>>>,
     /// Entries that were given a place, struck off or not.
     places: AtomicUsize,
     /// Entries that are struck off.
@@ -88,6 +139,8 @@ impl<T> AppendOnlyVec<T> {
 
     /// Whether the entry at a place is struck off; `None`: there is none.
     fn mark(&self, index: usize) -> Option<&AtomicBool> {
+        #[cfg(debug_assertions)]
+        VISITS.set(VISITS.get().wrapping_add(1));
         match self.first_struck.get(index) {
             Some(mark) => Some(mark),
             None => self.later(index).map(|entry| &entry.struck),
@@ -112,9 +165,9 @@ impl<T> AppendOnlyVec<T> {
         let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.places.load(Ordering::Relaxed);
         let (block, at) = place(index - self.first.len());
-        let block_length = FIRST_BLOCK << block.min(BLOCKS);
-        let blocks = self.later.get_or_init(|| Box::new([const { OnceLock::new() }; BLOCKS]));
-        let block = blocks.get(block).ok_or(Full)?;
+        let block_length = FIRST_BLOCK << block.min(SHORT_BLOCKS + LONG_BLOCKS);
+        let blocks = self.later.get_or_init(|| Box::new(Blocks::new()));
+        let block = blocks.make(block).ok_or(Full)?;
         let block = block.get_or_init(|| (0..block_length).map(|_| OnceLock::new()).collect());
         let room = block.get(at).ok_or(Full)?;
         let _ = room.set(Entry::new(make(index)));
@@ -336,13 +389,20 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes minutes there")]
-    fn it_ends_somewhere() {
+    fn very_many_come_and_go() {
         let list: AppendOnlyVec<usize> = AppendOnlyVec::new([7]);
-        for number in 0..MOST_ADDED {
-            assert_eq!(list.push(|place| place), Ok(number + 1));
+        for number in 1..=200_000 {
+            assert_eq!(list.push(|place| place), Ok(number));
+            assert!(list.strike(number));
         }
-        assert_eq!(list.push(|place| place), Err(Full));
-        assert_eq!(list.iter().sum::<usize>(), 7 + (1..=MOST_ADDED).sum::<usize>());
+        assert!(list.iter().eq(&[7]) && list.get(200_000) == Some(&200_000));
+    }
+
+    #[test]
+    fn places_follow_each_other_in_blocks_of_growing_length() {
+        let last = place(MOST_ADDED - 1);
+        assert_eq!(last, (SHORT_BLOCKS + LONG_BLOCKS - 1, (FIRST_BLOCK << last.0) - 1));
+        assert_eq!([0, 1, 2, 5, 6].map(place), [(0, 0), (0, 1), (1, 0), (1, 3), (2, 0)]);
     }
 
     #[test]

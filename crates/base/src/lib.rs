@@ -1,4 +1,4 @@
-//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow, sets of processors and the account of memory
+//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow, indexes of names, sets of processors and the account of memory
 //! that every crate of Weir stands on.
 //!
 //! It must never read a clock, open anything or know a protocol.
@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod hash;
 pub mod memory;
 pub mod moment;
+pub mod name_index;
 pub mod processors;
 pub mod slab;
 pub mod wheel;
@@ -15,6 +16,7 @@ pub mod wheel;
 pub use append_only_vec::AppendOnlyVec;
 pub use buffer::{Buffer, BufferPool};
 pub use moment::{Moment, WallTime};
+pub use name_index::NameIndex;
 pub use processors::ProcessorSet;
 pub use slab::{Key, Slab};
 pub use wheel::{TimerKey, TimerWheel};

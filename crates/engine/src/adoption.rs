@@ -1,6 +1,7 @@
 //! Goes from one configuration to the next while connections are served: what a reload in place does. Must never end a
 //! session, nor change what a session that has begun is served by.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -239,17 +240,20 @@ impl Process {
 
     /// Has servers that came take part.
     fn begin(&self, program: &Program, moves: &Moves) {
-        for (proxy, place) in moves.added.iter().chain(&moves.seated) {
+        let added_proxies: HashSet<usize> = moves.added_proxies.iter().copied().collect();
+        let mut changed = BTreeSet::new();
+        let added = moves.added.iter().map(|place| (place, false));
+        for ((proxy, place), is_seated) in added.chain(moves.seated.iter().map(|place| (place, true))) {
             let proxy = &program.proxies[*proxy];
             let Some(server) = proxy.server(*place) else { continue };
             let (state, now) = (&self.live.proxies[proxy.index], rt::now());
-            if moves.added_proxies.contains(&proxy.index) {
+            if added_proxies.contains(&proxy.index) {
                 // Its state was made with all its servers.
                 crate::check::add(self, proxy.index, server);
                 crate::resolve::add(self, proxy.index, server);
                 continue;
             }
-            let is_there = match moves.seated.contains(&(proxy.index, *place)) {
+            let is_there = match is_seated {
                 true => self.occupy(proxy.index, server, server.address.clone(), now),
                 false => state.add_server(&server.plan(), now),
             };
@@ -258,12 +262,20 @@ impl Process {
             }
             state.enable_check(*place, Checker::Health, true);
             state.enable_check(*place, Checker::Agent, true);
-            change_cookies(self, proxy, CookieChange::Servers);
+            changed.insert(proxy.index);
             if !server.disabled {
                 let _ = state.set_admin(*place, Admin::Ready, now);
             }
             crate::check::add(self, proxy.index, server);
             crate::resolve::add(self, proxy.index, server);
+        }
+        self.change_cookies(program, changed);
+    }
+
+    /// The values of cookies follow the servers of these proxies.
+    fn change_cookies(&self, program: &Program, proxies: BTreeSet<usize>) {
+        for proxy in proxies.into_iter().filter_map(|index| program.proxies.get(index)) {
+            change_cookies(self, proxy, CookieChange::Servers);
         }
     }
 
@@ -278,7 +290,7 @@ impl Process {
             proxy.servers().map(|server| (server.serial, (*index, server.index)))
         });
         let servers = servers.collect();
-        self.vacancies.remove(|(proxy, _)| removed.contains(&proxy));
+        self.vacancies.forget(&removed);
         for index in &removed {
             self.live.remove_backend(&former.proxies[*index].name, *index);
         }
@@ -306,14 +318,16 @@ impl Process {
     /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
     fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
         let mut draining = Vec::with_capacity(removed.len());
+        let mut changed = BTreeSet::new();
         for (index, place) in &removed {
             let Some(server) = before.server_at((*index, *place)) else { continue };
             draining.push((server.serial, (*index, *place)));
             // Those that wait for it go elsewhere.
             let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
             self.forget_links(server.serial);
-            change_cookies(self, &program.proxies[*index], CookieChange::Servers);
+            changed.insert(*index);
         }
+        self.change_cookies(program, changed);
         if !draining.is_empty() {
             rt::spawn(rt::Class::Background, rt::NO_TAG, vacating::drain(Arc::clone(self), draining));
         }

@@ -124,6 +124,16 @@ impl Live {
         self.proxies.push(|_| Arc::new(ProxyState::new(proxy, &self.process))) == Ok(proxy.index)
     }
 
+    /// A backend comes at the place of one that was removed, with what that was made of. It is not published. False: there is no
+    /// room for its name.
+    pub fn restore_backend(&self, proxy: &ProxyPlan) -> bool {
+        let Some(state) = self.proxies.get(proxy.index) else { return false };
+        state.publish(!proxy.unpublished);
+        state.clear_changes(None);
+        state.clear_mirrored();
+        self.proxies.restore(proxy.index) && self.added.add(proxy)
+    }
+
     /// A backend is removed: it is not found any more.
     pub fn remove_backend(&self, name: &str, index: usize) {
         self.added.remove(name, index);

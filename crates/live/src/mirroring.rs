@@ -40,6 +40,11 @@ impl ProxyState {
         self.mirroring.0[mirrored as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Another backend has its place.
+    pub(super) fn clear_mirrored(&self) {
+        self.mirroring.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+
     /// What came of copies of requests that went to this backend.
     pub fn mirror_counts(&self) -> MirrorCounts {
         let count = |mirrored: Mirrored| self.mirroring.0[mirrored as usize].load(Ordering::Relaxed);

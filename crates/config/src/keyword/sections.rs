@@ -41,6 +41,10 @@ struct Reader<'a> {
     proxies: Vec<ProxyDraft>,
     /// The first proxy of each name.
     names: HashMap<String, usize>,
+    /// The first proxy of each written number.
+    ids: HashMap<u32, usize>,
+    /// The `defaults` sections of each name.
+    named_defaults: HashMap<String, Vec<usize>>,
 }
 
 /// Reads all sections.
@@ -66,6 +70,8 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         defaults: Vec::new(),
         proxies: Vec::new(),
         names: HashMap::new(),
+        ids: HashMap::new(),
+        named_defaults: HashMap::new(),
     };
     for section in &document.sections {
         reader.section(section);
@@ -119,6 +125,7 @@ impl Reader<'_> {
         let holder = Holder { section: Kind::Defaults, name: Some(name.as_str()).filter(|name| !name.is_empty()) };
         proxy::read(section, &mut draft, holder, self.around, &mut self.report);
         let span = line.whole();
+        self.named_defaults.entry(name.clone()).or_default().push(self.defaults.len());
         self.defaults.push(Defaults {
             name,
             span,
@@ -132,7 +139,8 @@ impl Reader<'_> {
 
     /// A section that was referred to by name cannot be replaced by one of the same name.
     fn refuse_replacement(&mut self, line: &Line, name: &str) {
-        let Some(other) = self.defaults.iter().find(|other| other.name == name && other.explicit) else { return };
+        let mut same = self.named_defaults.get(name).into_iter().flatten().map(|index| &self.defaults[*index]);
+        let Some(other) = same.find(|other| other.explicit) else { return };
         let message = format!(
             "defaults '{name}' has the same name as another defaults section declared at {} which was explicitly \
              referenced hence cannot be replaced. Please remove or rename one of the offending defaults section.",
@@ -145,7 +153,8 @@ impl Reader<'_> {
     fn find_defaults(&mut self, line: &Line, at: usize, who: &str) -> Option<usize> {
         let name = line.text(at);
         let span = line.span(at);
-        let mut found = self.defaults.iter().enumerate().rev().filter(|(_, other)| other.name == name);
+        let named = self.named_defaults.get(name).into_iter().flatten().rev();
+        let mut found = named.map(|index| (*index, &self.defaults[*index]));
         let Some((index, chosen)) = found.next().filter(|_| !name.is_empty()) else {
             self.report.alert(span, format!("defaults section '{name}' not found for {who}."));
             return None;
@@ -192,6 +201,9 @@ impl Reader<'_> {
         proxy::read(section, &mut draft, holder, around, &mut self.report);
         if !name.is_empty() && !is_dropped {
             self.check_id(&draft);
+            if let Some(id) = &draft.id {
+                self.ids.entry(id.value).or_insert(self.proxies.len());
+            }
             self.names.entry(name).or_insert(self.proxies.len());
             self.proxies.push(draft);
         }
@@ -282,8 +294,7 @@ impl Reader<'_> {
 
     fn check_id(&mut self, draft: &ProxyDraft) {
         let Some(id) = &draft.id else { return };
-        let same = |other: &&ProxyDraft| other.id.as_ref().is_some_and(|other| other.value == id.value);
-        let Some(other) = self.proxies.iter().find(same) else { return };
+        let Some(other) = self.ids.get(&id.value).map(|place| &self.proxies[*place]) else { return };
         let message = format!(
             "{} {} reuses same custom id as {} {} (declared at {}).",
             super::place::noun(draft.spec.kind),

@@ -18,6 +18,7 @@ use crate::spec::{
     AddressSpec, CheckMethod, GlobalSpec, HealthcheckSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec,
     RetryOn, SocketKind,
 };
+use base::NameIndex;
 use std::collections::HashMap;
 
 /// Judges all proxies.
@@ -49,12 +50,14 @@ pub(super) fn error_pages(
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) {
+    let names = NameIndex::default();
     for draft in drafts.iter().filter(|draft| !draft.spec.disabled) {
         let proxy = &draft.spec.name.value;
         for pages in &draft.pages {
             let Pages::Section { name, statuses } = pages else { continue };
             let place = around.place(name.span);
-            let Some(section) = sections.iter().find(|section| section.name == name.value) else {
+            let found = names.find(sections, &name.value, |section| Some(&section.name));
+            let Some(section) = found.map(|place| &sections[place]) else {
                 let message = format!("proxy '{proxy}': unknown http-errors section '{}' (at {place}).", name.value);
                 report.push(Diagnostic::alert(name.span, message).with_form(Form::Bare));
                 continue;

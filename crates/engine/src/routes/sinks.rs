@@ -1,7 +1,8 @@
 //! Sinks of log lines: one for each address, however many configurations and proxies log there, and for as long as one of them
 //! does. Must never look at a line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,12 +112,53 @@ pub enum SinkError {
 pub(crate) struct LogSinks {
     numbers: Arc<Numbers>,
     /// Those that configurations name by an address.
-    known: Mutex<Vec<(LogAddress, Weak<LogSink>)>>,
+    known: Mutex<KnownSinks>,
     /// Rings of sections, as the program counts them.
     pub(crate) rings: Box<[Arc<Ring>]>,
     streams: Mutex<Streams>,
     /// Lines that were dropped.
     pub(crate) dropped: Arc<AtomicU64>,
+}
+
+/// Sinks by their addresses.
+#[derive(Debug, Default)]
+struct KnownSinks {
+    /// By a hash of the address.
+    sinks: HashMap<u64, Vec<(LogAddress, Weak<LogSink>)>>,
+    /// At this number of addresses, those whose sinks are closed are forgotten.
+    sweep_at: usize,
+}
+
+impl KnownSinks {
+    fn hash(address: &LogAddress) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match address {
+            LogAddress::Inet(address) => address.hash(&mut hasher),
+            LogAddress::Unix(path) => path.hash(&mut hasher),
+            LogAddress::Abstract(name) => name.hash(&mut hasher),
+            LogAddress::Descriptor(number) => number.hash(&mut hasher),
+            LogAddress::Ring(place) | LogAddress::Backend(place) => place.hash(&mut hasher),
+            // Few, and compared whole.
+            LogAddress::Stream(_) | LogAddress::Telemetry => {}
+        }
+        hasher.finish()
+    }
+
+    fn find(&self, address: &LogAddress) -> Option<Arc<LogSink>> {
+        let mut same = self.sinks.get(&Self::hash(address))?.iter().filter(|(other, _)| other == address);
+        same.find_map(|(_, sink)| sink.upgrade())
+    }
+
+    fn add(&mut self, address: &LogAddress, sink: &Arc<LogSink>) {
+        let is_open = |(_, sink): &(LogAddress, Weak<LogSink>)| sink.strong_count() > 0;
+        if self.sinks.len() >= self.sweep_at {
+            self.sinks.retain(|_, sinks| sinks.iter().any(is_open));
+            self.sweep_at = 2 * self.sinks.len() + 16;
+        }
+        let own = self.sinks.entry(Self::hash(address)).or_default();
+        own.retain(is_open);
+        own.push((address.clone(), Arc::downgrade(sink)));
+    }
 }
 
 impl LogSinks {
@@ -140,8 +182,7 @@ impl LogSinks {
         errors: &mut Vec<SinkError>,
     ) -> Option<Arc<LogSink>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(_, sink)| sink.strong_count() > 0);
-        if let Some(open) = known.iter().find(|(other, _)| other == address).and_then(|(_, sink)| sink.upgrade()) {
+        if let Some(open) = known.find(address) {
             return Some(open);
         }
         let target = match address {
@@ -166,7 +207,7 @@ impl LogSinks {
             LogAddress::Backend(_) => SinkTarget::Output(None),
         };
         let sink = self.sink(target);
-        known.push((address.clone(), Arc::downgrade(&sink)));
+        known.add(address, &sink);
         Some(sink)
     }
 

@@ -157,7 +157,7 @@ fn tell_of(process: &Process, (proxy, server): (&Proxy, &Server), what: What) {
         name: (&*server.name).into(),
         id: server.id,
         revision: process.events.revision(server),
-        proxy: proxy.name.as_ref().into(),
+        proxy: (*proxy.name).into(),
         proxy_id: proxy.id,
         what,
     })));

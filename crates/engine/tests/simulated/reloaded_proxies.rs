@@ -10,7 +10,7 @@ use crate::world::*;
 const OTHER: &str = "10.0.0.1:81";
 
 /// Sections before the socket of the runtime API.
-fn sections(text: &str) -> Worlds {
+pub(crate) fn sections(text: &str) -> Worlds {
     config(text).global(api::SOCKET)
 }
 

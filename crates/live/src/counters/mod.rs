@@ -301,6 +301,15 @@ impl WorkerCounters {
         rates.for_each(Rate::reset_most);
     }
 
+    /// Forgets everything about one backend. By the worker itself.
+    pub fn clear_backend(&self, index: usize) {
+        if let Some(proxy) = self.proxies.get(index) {
+            proxy.back.clear(true, false);
+            proxy.back_http2.clear();
+            proxy.back_content.clear();
+        }
+    }
+
     /// Forgets everything about one server. By the worker itself.
     pub fn clear_server(&self, serial: usize) {
         if let Some(counters) = self.servers.get(serial) {

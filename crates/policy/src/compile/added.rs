@@ -2,14 +2,13 @@
 //! name to be looked up.
 
 use super::connecting::is_usable;
-use super::table::TableSeat;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
 use crate::check::ServerCheck;
 use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
-use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
+use config::spec::{Family, Mode, ServerSpec, Spec};
 use expression::key::Keys;
 use expression::pattern;
 use expression::variable::Known;
@@ -86,7 +85,7 @@ pub fn add_server(
     }
     written.id = number(program, proxy, &written)?;
     if let Some(guid) = &written.balance.guid {
-        let owner = guid_owner(spec, program, guid);
+        let owner = program.guid_owner(guid);
         owner.map_or(Ok(()), |owner| Err(format!("'guid': duplicate entry with {owner}.")))?;
     }
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
@@ -118,13 +117,25 @@ pub fn add_server(
 
 /// The removed servers of a backend whose place and number a server that is made ready may have instead of those that come
 /// next: they differ in nothing but what can be another one while a server serves, its name and its address.
-pub fn predecessors<'a>(backend: &'a Backend, fresh: &'a Server) -> impl Iterator<Item = &'a Server> {
-    backend.servers.struck().filter(move |old| {
-        old.id == fresh.id && old.is_plain() && fresh.is_plain() && {
+pub fn predecessors<'a>(program: &Program, proxy: &'a Proxy, fresh: &'a Server) -> impl Iterator<Item = &'a Server> {
+    let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
+    program.servers_numbered(proxy, fresh.id).into_iter().filter(move |old| {
+        let is_removed = servers.is_some_and(|servers| !servers.is_present(old.index));
+        is_removed && old.is_plain() && fresh.is_plain() && {
             let (name, address, written) = (old.name.clone(), old.address.clone(), old.written.clone());
             **old == Server { index: old.index, serial: old.serial, name, address, written, ..fresh.clone() }
         }
     })
+}
+
+/// Whether a backend that is made ready may have the place and the number of one that was removed instead of those that come next:
+/// they differ in nothing but their names, and the removed one has no servers.
+pub fn is_backend_predecessor(old: &Proxy, fresh: &Proxy) -> bool {
+    let (Some(known), Some(own)) = (&old.backend, &fresh.backend) else { return false };
+    let backend = Backend { servers: known.servers.clone(), ..own.clone() };
+    known.servers.is_empty()
+        && *old
+            == Proxy { index: old.index, id: old.id, name: old.name.clone(), backend: Some(backend), ..fresh.clone() }
 }
 
 /// Makes a backend ready that is added: the last proxy of `spec`, which starts from the `defaults` section at that place.
@@ -137,8 +148,7 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
-    compiler.table_seats = TableSeat::of(&program.tables);
-    compiler.tables(spec);
+    compiler.shared.tables.replace(program.tables.clone());
     // Patterns that stand in the rules are no lists of the program: the runtime API does not show them.
     compiler.shared.lists.replace(pattern::Registry::apart());
     let spelling = http::spelling(&spec.global);
@@ -169,14 +179,14 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
 fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<ServerPlace, String> {
     let (backend, name) = match name.split_once('/') {
         Some((backend, name)) => {
-            let mut named = program.proxies.iter().filter(|proxy| proxy.backend.is_some() && *proxy.name == *backend);
+            let found = program.proxy_called(backend, |proxy| proxy.backend.is_some() && *proxy.name == *backend);
             let missing = || format!("unable to find required proxy '{backend}' for tracking.");
-            (&**named.next().ok_or_else(missing)?, name)
+            (&**found.ok_or_else(missing)?, name)
         }
         None => (&*program.proxies[proxy], name),
     };
     let missing = || format!("unable to find required server '{name}' for tracking.");
-    let found = backend.servers().find(|server| *server.name == *name).ok_or_else(missing)?;
+    let found = program.server_called(backend, name).filter(|server| *server.name == *name).ok_or_else(missing)?;
     let refused = |why: &str| Err(format!("unable to use {}/{name} for tracking {why}.", backend.name));
     let is_written = spec.proxies.get(backend.index).is_some_and(|written| found.index < written.servers.len());
     if !is_written {
@@ -190,35 +200,15 @@ fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<Se
 
 /// The number of a server that is added: the one that is written, else the lowest that is free.
 fn number(program: &Program, proxy: usize, written: &ServerSpec) -> Result<u32, String> {
-    let servers = || program.proxies[proxy].servers();
+    let own = &program.proxies[proxy];
     if written.id == 0 {
-        let mut taken: Vec<u32> = servers().map(|server| server.id).collect();
-        taken.sort_unstable();
-        let free = (1..).zip(taken.iter()).find(|(id, taken)| id != *taken).map(|(id, _)| id);
-        return Ok(free.unwrap_or(taken.len() as u32 + 1));
+        return Ok(program.free_server_number(own));
     }
-    match servers().find(|server| server.id == written.id) {
+    let is_present = |server: &&&Server| own.backend.as_ref().is_some_and(|one| one.servers.is_present(server.index));
+    match program.servers_numbered(own, written.id).iter().find(is_present) {
         None => Ok(written.id),
         Some(other) => {
             Err(format!("'id' : custom id {} already used at {} ('server {}').", written.id, other.written, other.name))
         }
     }
-}
-
-/// Who has an identifier.
-pub fn guid_owner(spec: &Spec, program: &Program, guid: &str) -> Option<String> {
-    let of_proxy = spec.proxies.iter().find(|proxy| proxy.guid.as_ref().is_some_and(|own| own.value == *guid));
-    if let Some(proxy) = of_proxy {
-        let kind = match proxy.kind {
-            ProxyKind::Frontend => "frontend",
-            ProxyKind::Backend => "backend",
-            ProxyKind::Listen => "proxy",
-        };
-        return Some(format!("{kind} {}", proxy.name.value));
-    }
-    let of_server = |server: &&Server| server.guid.as_deref() == Some(guid);
-    program.proxies.iter().find_map(|proxy| {
-        let server = proxy.servers().find(of_server)?;
-        Some(format!("server {}/{}", proxy.name, server.name))
-    })
 }

@@ -17,6 +17,7 @@ use expression::sample::EvalPlace;
 use live::Observed;
 use live::health::Pace;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,11 +181,11 @@ impl Compiler<'_> {
     pub(super) fn unused_checks(&mut self, spec: &Spec) {
         let Some(any) = spec.proxies.first() else { return };
         let names = self.names(spec, Some(0));
-        let is_named = |name: &str| {
-            let mut servers = spec.proxies.iter().flat_map(|proxy| &proxy.servers);
-            servers.any(|server| server.check.healthcheck.as_ref().is_some_and(|wanted| wanted.value == name))
-        };
-        for section in spec.sections.healthchecks.iter().filter(|section| !is_named(&section.name.value)) {
+        let servers = spec.proxies.iter().flat_map(|proxy| &proxy.servers);
+        let named = servers.filter_map(|server| server.check.healthcheck.as_ref());
+        let named: HashSet<&str> = named.map(|name| name.value.as_str()).collect();
+        let unused = |section: &&HealthcheckSpec| !named.contains(section.name.value.as_str());
+        for section in spec.sections.healthchecks.iter().filter(unused) {
             let _ = self.check_of((any, &section.check), &names, false, buffer_size(&spec.global));
         }
     }
@@ -290,11 +291,9 @@ impl Compiler<'_> {
 
     /// Whether a rule of a server's checks connects by TLS (`tcp-check connect ssl`).
     pub(super) fn is_checked_by_tls(&self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> bool {
-        let named = |section: &&HealthcheckSpec| {
-            server.check.healthcheck.as_ref().is_some_and(|name| name.value == section.name.value)
-        };
-        let section = names.spec.sections.healthchecks.iter().find(named);
-        let check = section.map_or(&proxy.check, |section| &section.check);
+        let named = server.check.healthcheck.as_ref();
+        let section = named.and_then(|name| self.shared.indexes.healthcheck(names.spec, &name.value));
+        let check = section.map_or(&proxy.check, |section| &names.spec.sections.healthchecks[section].check);
         let rules = match check.method {
             CheckMethod::Tcp => &check.tcp,
             CheckMethod::Http(_) => &check.http,
@@ -315,7 +314,8 @@ impl Compiler<'_> {
         server: &ServerSpec,
     ) -> Option<&'s HealthcheckSpec> {
         let name = server.check.healthcheck.as_ref()?;
-        let found = names.spec.sections.healthchecks.iter().find(|section| section.name.value == name.value);
+        let found = self.shared.indexes.healthcheck(names.spec, &name.value);
+        let found = found.map(|place| &names.spec.sections.healthchecks[place]);
         if found.is_none() {
             let head = server_head(proxy, server);
             let message = format!(

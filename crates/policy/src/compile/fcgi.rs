@@ -11,6 +11,7 @@ use config::text::to_bytes;
 use expression::log_format::{LogFormat, Purpose};
 use expression::pattern::Regex;
 use expression::sample::EvalPlace;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,13 +21,14 @@ const PLACE: EvalPlace = EvalPlace::BackRequestHead;
 impl Compiler<'_> {
     /// Where the applications' standard error goes; and what is wrong with those that no backend uses.
     pub(super) fn fcgi_logs(&mut self, spec: &Spec) -> Vec<FcgiLog> {
+        let used = spec.proxies.iter().filter_map(|proxy| proxy.fcgi_app.as_ref());
+        let used: HashSet<&str> = used.map(|used| used.value.as_str()).collect();
         let apps = spec.sections.fcgi_apps.iter().enumerate();
         apps.map(|(index, app)| {
             if app.docroot.is_none() {
                 self.alert(app.name.span, Form::Bare, format!("fcgi-app '{}': no docroot configured.", app.name.value));
             }
-            let uses = |proxy: &ProxySpec| proxy.fcgi_app.as_ref().is_some_and(|used| used.value == app.name.value);
-            if !spec.proxies.iter().any(uses) {
+            if !used.contains(app.name.value.as_str()) {
                 let names = self.names(spec, None);
                 self.fcgi_parts(index, app, &names);
             }
@@ -57,7 +59,7 @@ impl Compiler<'_> {
             return None;
         }
         let apps = &spec.sections.fcgi_apps;
-        let Some(index) = apps.iter().position(|app| app.name.value == wanted.value) else {
+        let Some(index) = self.shared.indexes.fcgi_app(spec, &wanted.value) else {
             let message = format!("proxy '{name}' : fcgi-app '{}' not found.", wanted.value);
             let hint = nearest(&wanted.value, apps.iter().map(|app| app.name.value.as_str()));
             let hint = hint.map(|known| format!("there is a section 'fcgi-app {known}'"));

@@ -94,7 +94,7 @@ impl Compiler<'_> {
             }
             FilterSpec::Cache { name, explicit } => {
                 // One that is not there was told of before.
-                let cache = spec.sections.caches.iter().position(|cache| cache.name == *name).unwrap_or(usize::MAX);
+                let cache = self.shared.indexes.cache(spec, name).unwrap_or(usize::MAX);
                 Filter::Cache(CacheFilter { cache, first: !explicit })
             }
             FilterSpec::Script(script) => self.script_filter(script),

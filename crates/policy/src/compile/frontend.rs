@@ -14,7 +14,7 @@ use config::spec::{
 use config::text;
 use expression::capture::{CapturePlan, Slot};
 use expression::condition::Condition;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// `maxconn` of a relay of log lines.
@@ -330,8 +330,7 @@ impl Compiler<'_> {
         let Some(name) = &written.default_backend else {
             return (written.kind == ProxyKind::Listen).then_some(index);
         };
-        let is_named = |proxy: &ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;
-        let found = spec.proxies.iter().position(is_named);
+        let found = self.shared.indexes.backend(spec, &name.value);
         if found.is_none() {
             let message = format!("Proxy '{}': unable to find required backend: '{}'.", written.name.value, name.value);
             self.alert(name.span, Form::Config, message);
@@ -344,10 +343,10 @@ impl Compiler<'_> {
 /// Addresses without an `id` get the lowest ones that are left, from 1.
 fn bind_ids(binds: &[BindSpec]) -> Vec<u32> {
     let mut next = 1;
-    let is_taken = |id: u32| binds.iter().any(|bind| bind.id == Some(id));
+    let taken: HashSet<u32> = binds.iter().filter_map(|bind| bind.id).collect();
     let ids = binds.iter().map(|bind| {
         bind.id.unwrap_or_else(|| {
-            while is_taken(next) {
+            while taken.contains(&next) {
                 next += 1;
             }
             next += 1;

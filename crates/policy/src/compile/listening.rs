@@ -165,15 +165,21 @@ pub(super) fn reception(written: &ProxySpec) -> Reception {
 }
 
 /// Identifiers and who has them, by the names of HAProxy's messages.
-pub(super) struct Guids {
-    given: HashMap<String, String>,
+pub(super) struct Guids<'a> {
+    spec: &'a Spec,
+    /// Those of proxies and servers, once an address asks for one.
+    given: Option<HashMap<String, String>>,
     /// The line of the last address, and how many addresses of it came before.
     line: Option<(Span, usize)>,
 }
 
-impl Guids {
-    /// Those of proxies and servers, which were written out.
-    pub(super) fn written(spec: &Spec) -> Self {
+impl<'a> Guids<'a> {
+    /// Those of a specification, which are written out for proxies and servers.
+    pub(super) fn of(spec: &'a Spec) -> Self {
+        Self { spec, given: None, line: None }
+    }
+
+    fn written(spec: &Spec) -> HashMap<String, String> {
         let mut given = HashMap::new();
         for proxy in &spec.proxies {
             let name = &proxy.name.value;
@@ -187,7 +193,7 @@ impl Guids {
                 Some((server.balance.guid.clone()?, format!("server {name}/{}", server.name.value)))
             }));
         }
-        Self { given, line: None }
+        given
     }
 
     /// The identifier of the next address: its line's prefix and its number on the line. The error is HAProxy's sentence.
@@ -207,10 +213,11 @@ impl Guids {
         if let Some(bad) = guid.chars().find(|found| !is_fine(*found)) {
             return Err(fail(format!("invalid character '{bad}'")));
         }
-        if let Some(other) = self.given.get(&guid) {
+        let given = self.given.get_or_insert_with(|| Self::written(self.spec));
+        if let Some(other) = given.get(&guid) {
             return Err(fail(format!("duplicate entry with {other}")));
         }
-        self.given.insert(guid.clone(), format!("listener {proxy} (line {})", bind.span.line));
+        given.insert(guid.clone(), format!("listener {proxy} (line {})", bind.span.line));
         Ok(Some(guid.into()))
     }
 }

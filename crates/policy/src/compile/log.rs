@@ -69,9 +69,7 @@ impl Compiler<'_> {
                 LogAddress::Telemetry
             }
             // Likewise backends, and those in another mode.
-            LogTargetSpec::Backend(name) => LogAddress::Backend(spec.proxies.iter().position(|proxy| {
-                proxy.mode == Mode::Log && proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value
-            })?),
+            LogTargetSpec::Backend(name) => LogAddress::Backend(self.shared.indexes.log_backend(spec, &name.value)?),
         };
         let format = match &address {
             LogAddress::Ring(index) => self.rings.get(*index).and_then(|ring| ring.format),
@@ -274,7 +272,7 @@ impl Compiler<'_> {
     /// The profile of a `log` line. HAProxy takes one that does not exist for none, without a word.
     fn profile(&mut self, written: &LogSpec, spec: &Spec) -> Option<usize> {
         let wanted = written.profile.as_ref()?;
-        let found = spec.sections.log_profiles.iter().position(|profile| profile.name == wanted.value);
+        let found = self.shared.indexes.log_profile(spec, &wanted.value);
         let said = |out: &[Diagnostic]| out.iter().any(|known| known.span == Some(wanted.span));
         if found.is_none() && !said(self.out) {
             let message = format!("log : there is no log-profile '{}', lines stay as they are.", wanted.value);

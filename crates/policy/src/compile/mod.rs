@@ -43,14 +43,14 @@ mod userlist;
 mod variables;
 
 pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
-pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_servers};
+pub use added::{add_backend, add_server, is_backend_predecessor, predecessors, refuses_servers};
 pub use limits::SystemLimits;
 use names::SpecNames;
 pub use script_maps::{ScriptMap, add_script_map, lend_early, script_map};
 pub use variables::early_variables;
 
 use crate::program::{
-    Global, GlobalCompression, Options, Program, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts,
+    Global, GlobalCompression, Options, Program, ProgramIndex, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts,
 };
 use crate::registry::Registry;
 use ::tls::details::Wanted;
@@ -204,8 +204,7 @@ fn compile_seated(
     compiler.rings(spec);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
-    let variables = compiler.variables(spec, global.bufsize);
-    let spelling = http::spelling(&spec.global);
+    let (variables, spelling) = (compiler.variables(spec, global.bufsize), http::spelling(&spec.global));
     compiler.tables(spec);
     let mut proxies: Vec<Proxy> = spec
         .proxies
@@ -235,6 +234,7 @@ fn compile_seated(
     let program = Program {
         global,
         proxies: proxies.into_iter().map(Arc::new).collect(),
+        index: ProgramIndex::default(),
         caches: spec.sections.caches.iter().map(cache::plan).collect(),
         rings,
         log_forwards,
@@ -260,7 +260,6 @@ fn compile_seated(
         registry: Registry::clone(&shared.registry),
         script_maps,
         wanted: Arc::clone(&shared.wanted),
-        // Traces may be sent to both at any time.
         event_descriptors: [1, 2].into(),
         traces,
         tables: shared.tables.take(),
@@ -296,7 +295,7 @@ struct Compiler<'a> {
     resolver: &'a mut dyn Resolver,
     out: &'a mut Vec<Diagnostic>,
     /// Identifiers and who has them.
-    guids: listening::Guids,
+    guids: listening::Guids<'a>,
     /// Certificates that were loaded.
     tls: tls::Store,
     /// Certificates that are to be obtained.
@@ -325,10 +324,10 @@ fn buffers(spec: &Spec) -> (usize, usize) {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
+    fn new(spec: &'a Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
         let (files, registry) = (resolver.file_names().into(), Rc::new(resolver.registry().clone()));
         let shared = names::Shared { files, registry, ..names::Shared::default() };
-        let guids = listening::Guids::written(spec);
+        let guids = listening::Guids::of(spec);
         let (bufsize, maxrewrite) = buffers(spec);
         Self {
             resolver,

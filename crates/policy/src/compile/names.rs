@@ -5,10 +5,12 @@ use super::tls::names_connections;
 use super::{FindHost, ReadFile};
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
-use crate::rule::RuleNames;
+use crate::rule::{BackendNames, RuleNames, fits_mode};
+use base::NameIndex;
 use config::diagnostic::{Diagnostic, Severity};
 use config::span::Span;
 use config::spec::{AddressSpec, Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
+use config::text;
 use expression::Names;
 use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use expression::key::Keys;
@@ -18,7 +20,7 @@ use expression::variable::{Known, Variable};
 use expression::vocabulary::Vocabulary;
 use live::table::StickTable;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,6 +78,99 @@ pub(super) struct Shared {
     pub(super) wanted: Arc<Wanted>,
     /// The engines of the proxy that is compiled.
     pub(super) spoe: Rc<RefCell<Vec<Engine>>>,
+    /// Where names are found.
+    pub(super) indexes: Rc<Indexes>,
+}
+
+/// Where the names of a specification are found, by what they name.
+#[derive(Default)]
+pub(super) struct Indexes {
+    frontends: NameIndex,
+    backends: NameIndex,
+    log_backends: NameIndex,
+    userlists: NameIndex,
+    rings: NameIndex,
+    log_profiles: NameIndex,
+    caches: NameIndex,
+    resolvers: NameIndex,
+    http_errors: NameIndex,
+    healthchecks: NameIndex,
+    fcgi_apps: NameIndex,
+    /// Servers, by the place of their proxy.
+    servers: RefCell<HashMap<usize, NameIndex>>,
+    /// Stick tables.
+    pub(super) tables: NameIndex,
+    /// Backends that a rule may lead to whose name is put together, by the mode of its proxy.
+    switched: RefCell<Vec<(Option<Mode>, Arc<BackendNames>)>>,
+}
+
+impl Indexes {
+    /// The frontend of that name.
+    pub(super) fn frontend(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.frontends
+            .find(&spec.proxies, name, |proxy| (proxy.kind != ProxyKind::Backend).then_some(&*proxy.name.value))
+    }
+
+    /// The backend of that name.
+    pub(super) fn backend(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.backends
+            .find(&spec.proxies, name, |proxy| (proxy.kind != ProxyKind::Frontend).then_some(&*proxy.name.value))
+    }
+
+    /// The backend in `mode log` of that name.
+    pub(super) fn log_backend(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.log_backends.find(&spec.proxies, name, |proxy| {
+            (proxy.mode == Mode::Log && proxy.kind != ProxyKind::Frontend).then_some(&*proxy.name.value)
+        })
+    }
+
+    /// The server of that name in a proxy.
+    pub(super) fn server(&self, spec: &Spec, proxy: usize, name: &str) -> Option<usize> {
+        let mut known = self.servers.borrow_mut();
+        known.entry(proxy).or_default().find(&spec.proxies[proxy].servers, name, |server| Some(&server.name.value))
+    }
+
+    /// The backends that a rule of a proxy may lead to whose name is put together: those of the proxy's mode, and those of HTTP mode
+    /// that a connection is upgraded for. Rules of proxies of one mode share them.
+    pub(super) fn switched(&self, spec: &Spec, proxy: Option<usize>) -> Arc<BackendNames> {
+        let mode = proxy.and_then(|index| spec.proxies.get(index)).map(|proxy| proxy.mode);
+        let mut known = self.switched.borrow_mut();
+        if let Some((_, found)) = known.iter().find(|(of, _)| *of == mode) {
+            return Arc::clone(found);
+        }
+        let fits = |other: Mode| mode.is_some_and(|mode| fits_mode(mode, other));
+        let backends = spec.proxies.iter().enumerate().filter(|(_, proxy)| proxy.kind != ProxyKind::Frontend);
+        let backends = backends.filter(|(_, proxy)| fits(proxy.mode));
+        let found = backends.map(|(at, proxy)| (text::to_bytes(&proxy.name.value).into_owned().into(), at)).collect();
+        let found = Arc::new(found);
+        known.push((mode, Arc::clone(&found)));
+        found
+    }
+
+    /// The `log-profile` section of that name.
+    pub(super) fn log_profile(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.log_profiles.find(&spec.sections.log_profiles, name, |profile| Some(&profile.name))
+    }
+
+    /// The `cache` section of that name.
+    pub(super) fn cache(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.caches.find(&spec.sections.caches, name, |cache| Some(&cache.name))
+    }
+
+    /// The `resolvers` section of that name.
+    pub(super) fn resolvers(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.resolvers.find(&spec.sections.resolvers, name, |section| Some(&section.name.value))
+    }
+
+    /// The `fcgi-app` section of that name.
+    pub(super) fn fcgi_app(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.fcgi_apps.find(&spec.sections.fcgi_apps, name, |app| Some(&app.name.value))
+    }
+
+    /// The `healthcheck` section of that name.
+    pub(super) fn healthcheck(&self, spec: &Spec, name: &str) -> Option<usize> {
+        self.healthchecks.find(&spec.sections.healthchecks, name, |section| Some(&section.name.value))
+    }
 }
 
 /// The event sinks that expressions name.
@@ -140,7 +235,10 @@ impl<'a> SpecNames<'a> {
     }
 
     fn find(&self, name: &str, other: ProxyKind) -> Option<usize> {
-        self.spec.proxies.iter().position(|proxy| proxy.kind != other && proxy.name.value == name)
+        match other {
+            ProxyKind::Backend => self.shared.indexes.frontend(self.spec, name),
+            _ => self.shared.indexes.backend(self.spec, name),
+        }
     }
 }
 
@@ -165,15 +263,15 @@ impl Names for SpecNames<'_> {
             None if self.inherited.get() => return Err("backend name must be set".to_owned()),
             None => (self.proxy.ok_or_else(|| format!("unable to find server '{name}'"))?, name),
         };
-        let servers = &self.spec.proxies[backend].servers;
-        let found = servers.iter().position(|known| known.name.value == server);
+        let found = self.shared.indexes.server(self.spec, backend, server);
         let found = found.or_else(|| self.is_doubtful(backend).then_some(0));
         self.shared.pins.borrow_mut().servers.extend(found.map(|index| (backend, index)));
         found.map(|index| (backend, index)).ok_or_else(|| format!("unable to find server '{server}'"))
     }
 
     fn userlist(&self, name: &str) -> Option<usize> {
-        let found = self.spec.sections.userlists.iter().position(|list| list.name == name)?;
+        let lists = &self.spec.sections.userlists;
+        let found = self.shared.indexes.userlists.find(lists, name, |list| Some(&list.name))?;
         self.shared.asked.borrow_mut().extend(self.proxy.map(|proxy| (proxy, found)));
         Some(found)
     }
@@ -202,7 +300,8 @@ impl Names for SpecNames<'_> {
             _ => {}
         }
         // The sections' rings follow those of events, in order.
-        let found = self.spec.sections.rings.iter().position(|ring| ring.name == name);
+        let rings = &self.spec.sections.rings;
+        let found = self.shared.indexes.rings.find(rings, name, |ring| Some(&ring.name));
         if found.is_none() {
             sinks.missing.push((self.line(), name.to_owned()));
         }
@@ -210,7 +309,7 @@ impl Names for SpecNames<'_> {
     }
 
     fn table(&self, name: &str) -> Option<usize> {
-        self.shared.tables.borrow().iter().position(|table| *table.name == *name)
+        self.shared.indexes.tables.find(&self.shared.tables.borrow(), name, |table| Some(&table.name))
     }
 
     fn current(&self) -> Option<usize> {
@@ -287,11 +386,11 @@ impl RuleNames for SpecNames<'_> {
     }
 
     fn log_profile(&self, name: &str) -> Option<usize> {
-        self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
+        self.shared.indexes.log_profile(self.spec, name)
     }
 
     fn cache(&self, name: &str) -> Option<usize> {
-        self.spec.sections.caches.iter().position(|cache| cache.name == name)
+        self.shared.indexes.cache(self.spec, name)
     }
 
     fn mirror(&self, name: &str) -> Result<usize, String> {
@@ -323,7 +422,7 @@ impl RuleNames for SpecNames<'_> {
         let (backend, server) = name.split_once('/').ok_or_else(invalid)?;
         let proxy = self.backend(backend).ok_or_else(|| format!("attach-srv rule: no such backend '{name}'."))?;
         let (mode, servers) = (self.spec.proxies[proxy].mode, &self.spec.proxies[proxy].servers);
-        let found = servers.iter().position(|known| known.name.value == server);
+        let found = self.shared.indexes.server(self.spec, proxy, server);
         let found = found.ok_or_else(|| format!("attach-srv rule: no such server '{name}'."))?;
         self.shared.pins.borrow_mut().servers.insert((proxy, found));
         match (is_named, names_connections(&servers[found], mode)) {
@@ -341,7 +440,7 @@ impl RuleNames for SpecNames<'_> {
 
     fn resolvers(&self, name: &str) -> Option<usize> {
         let sections = &self.spec.sections.resolvers;
-        let written = sections.iter().position(|section| section.name.value == name);
+        let written = self.shared.indexes.resolvers(self.spec, name);
         // The one that is always there stands behind those that are written.
         written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
     }
@@ -361,7 +460,8 @@ impl RuleNames for SpecNames<'_> {
     }
 
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
-        let section = self.spec.sections.http_errors.iter().find(|known| known.name == section)?;
+        let sections = &self.spec.sections.http_errors;
+        let section = &sections[self.shared.indexes.http_errors.find(sections, section, |known| Some(&known.name))?];
         Some(section.files.iter().map(|file| (file.status, file.content.clone())).collect())
     }
 }

@@ -77,7 +77,7 @@ impl Compiler<'_> {
     /// The tables that are shared through a section: its own, then those of proxies.
     fn shared_tables(&self, spec: &Spec, section: &PeersSpec) -> Vec<SharedTable> {
         let tables = self.shared.tables.borrow();
-        let place = |name: &str| tables.iter().position(|table| *table.name == *name);
+        let place = |name: &str| self.shared.indexes.tables.find(&tables, name, |table| Some(&table.name));
         let own = section.tables.iter().filter_map(|table| {
             let bare = &table.name.value;
             Some(SharedTable { table: place(&global_name(section, bare))?, name: format!("/{bare}").into() })

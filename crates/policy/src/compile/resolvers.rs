@@ -103,7 +103,7 @@ impl Compiler<'_> {
         let written = &server.connecting.resolving;
         let wanted = written.section.as_ref()?;
         let sections = &spec.sections.resolvers;
-        let section = match sections.iter().position(|section| section.name.value == wanted.value) {
+        let section = match self.shared.indexes.resolvers(spec, &wanted.value) {
             Some(section) => section,
             // It stands behind those that are written.
             None if wanted.value == DEFAULT && self.nameservers_of_system().is_ok_and(|found| !found.is_empty()) => {

@@ -6,7 +6,7 @@ use super::places::{place, told};
 use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
-    ServerTarget, Switch, Target, Wait, Words, fits_mode, redirect_rule,
+    ServerTarget, Switch, Target, Wait, Words, redirect_rule,
 };
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::document::Word;
@@ -23,7 +23,6 @@ use expression::log_format::{LogFormat, Purpose};
 use expression::sample::{EvalPlace, RulePlace};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What became of a proxy's lines.
@@ -472,7 +471,8 @@ impl Compiler<'_> {
                 }
             };
         }
-        let Some(server) = written.servers.iter().position(|server| server.name.value == *name) else {
+        let own = names.proxy.and_then(|proxy| self.shared.indexes.server(names.spec, proxy, name));
+        let Some(server) = own else {
             let owner = owner(written);
             let message = format!("{owner} : unable to find server '{name}' referenced in a 'use-server' rule.");
             self.alert(target.span, Form::Bare, message);
@@ -536,7 +536,7 @@ impl Compiler<'_> {
                     return None;
                 }
             };
-            let target = Target::Named(format, Arc::new(backends(names)), written.mode);
+            let target = Target::Named(format, self.shared.indexes.switched(names.spec, names.proxy), written.mode);
             return Some(Switch { condition, target, place: rule_place(line) });
         }
         // Whether there is such a proxy was looked at with the text.
@@ -548,18 +548,6 @@ impl Compiler<'_> {
 /// Where a rule is written.
 pub(super) fn rule_place(line: &RuleLineSpec) -> RulePlace {
     RulePlace { file: line.span.file, line: line.span.line }
-}
-
-/// The backends that a rule may lead to whose name is put together: those of the proxy's mode, and those of HTTP mode that
-/// a connection is upgraded for.
-fn backends(names: &SpecNames<'_>) -> crate::rule::BackendNames {
-    let proxies = &names.spec.proxies;
-    let mode = names.proxy.and_then(|index| proxies.get(index)).map(|proxy| proxy.mode);
-    let fits =
-        |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && mode.is_some_and(|mode| fits_mode(mode, proxy.mode));
-    let found = proxies.iter().enumerate().filter(|(_, proxy)| fits(proxy));
-    let name = |proxy: &ProxySpec| config::text::to_bytes(&proxy.name.value).into_owned().into();
-    found.map(|(index, proxy)| (name(proxy), index)).collect()
 }
 
 /// The lists of rules in the order in which they were collected.

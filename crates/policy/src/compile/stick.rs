@@ -65,7 +65,9 @@ impl Compiler<'_> {
 
     /// The table of that name, which from here on remembers servers.
     fn stick_table(&mut self, line: &RuleLineSpec, written: &ProxySpec, name: &str, key: &Expression) -> Option<usize> {
-        let found = find_table(&mut self.shared.tables.borrow_mut(), name, key);
+        let place = self.shared.indexes.tables.find(&self.shared.tables.borrow(), name, |table| Some(&table.name));
+        let found = place.ok_or_else(|| format!("unable to find stick-table '{name}'"));
+        let found = found.and_then(|place| remember_servers(&mut self.shared.tables.borrow_mut(), place, key));
         match found {
             Ok(index) => Some(index),
             Err(why) => {
@@ -76,12 +78,10 @@ impl Compiler<'_> {
     }
 }
 
-fn find_table(tables: &mut [StickTable], name: &str, key: &Expression) -> Result<usize, String> {
-    let index = tables.iter().position(|table| *table.name == *name);
-    let index = index.ok_or_else(|| format!("unable to find stick-table '{name}'"))?;
+fn remember_servers(tables: &mut [StickTable], index: usize, key: &Expression) -> Result<usize, String> {
     let table = &mut tables[index];
     if cast(key.output(), sample_type(table.key)).is_none() {
-        return Err(format!("type of pattern not usable with type of stick-table '{name}'"));
+        return Err(format!("type of pattern not usable with type of stick-table '{}'", table.name));
     }
     table.require(DataKind::ServerId);
     table.require(DataKind::ServerKey);

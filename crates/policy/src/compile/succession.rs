@@ -12,7 +12,7 @@ use config::spec::{
 };
 use config::{InputFile, LoadOptions};
 use live::ServerPlace;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -42,12 +42,15 @@ pub fn succeed(
     let mut program = program;
     let gone_proxies = arrange_proxies(&mut spec, former, &program)?;
     if arrange_engines(&mut spec, former, &program) || gone_proxies.is_some() {
+        // What it was made of is compiled again: it makes room before.
+        drop(program);
         let again = compile(&spec, resolver, limits, &mut Vec::new());
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
     }
     let gone = arrange(&mut spec, (former, vacant), &program)?;
     let seats = TableSeat::following(&former.tables, &program.tables);
     if gone.is_some() || seats.is_some() {
+        drop(program);
         let mut found: Vec<Diagnostic> = Vec::new();
         let again = compile_seated(&spec, seats.unwrap_or_default(), resolver, limits, &mut found);
         program = again.ok_or("the numbers of its servers, which collide with those of servers that are removed")?;
@@ -61,7 +64,7 @@ pub fn succeed(
         if let (Some(before), Some(proxy)) = (former.proxies.get(place), program.proxies.get_mut(place)) {
             // For those who tell of it; nothing finds it by that name.
             if let Some(proxy) = Arc::get_mut(proxy) {
-                proxy.name.clone_from(&before.name);
+                proxy.name = before.name.clone();
             }
         }
         program.proxies.strike(place);
@@ -125,10 +128,7 @@ fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String>
 /// Puts the proxies at the places that they have, with something in the place of each that is removed, and those that come
 /// behind them. Returns the places of those that are removed; `None`: everything was where it belongs.
 fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Result<Option<BTreeSet<usize>>, String> {
-    let names: BTreeSet<&str> = program.proxies.iter().map(|proxy| &*proxy.name).collect();
     let places = 0..former.proxies.places();
-    // A frontend and a backend may share a name: which is meant is told by their sides alone.
-    let sides = |proxy: &Proxy| (proxy.name.clone(), proxy.frontend.is_some(), proxy.backend.is_some());
     let is_same = |place: usize| {
         let before = former.proxies.get(place).filter(|_| former.proxies.is_present(place));
         before.map(|before| sides(before)) == program.proxies.get(place).map(|after| sides(after))
@@ -136,17 +136,20 @@ fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Resu
     if places.end == program.proxies.places() && places.clone().all(is_same) {
         return Ok(None);
     }
+    let names: HashSet<&str> = program.proxies.iter().map(|proxy| &*proxy.name).collect();
     if names.len() != program.proxies.len() {
         return Err("the number or order of proxies, some of which share a name".to_owned());
     }
+    let found: HashMap<Sides<'_>, usize> = program.proxies.enumerate().map(|(at, proxy)| (sides(proxy), at)).collect();
     let mut written: Vec<Option<ProxySpec>> = spec.proxies.drain(..).map(Some).collect();
-    let mut numbers: BTreeSet<u32> = places.clone().filter_map(|at| former.proxies.get(at)).map(|one| one.id).collect();
-    numbers.extend(written.iter().flatten().filter(|proxy| proxy.id_is_written).map(|proxy| proxy.id));
+    let taken = places.clone().filter_map(|at| former.proxies.get(at)).map(|one| one.id);
+    let of_lines = written.iter().flatten().filter(|proxy| proxy.id_is_written).map(|proxy| proxy.id);
+    let mut numbers = FreeNumbers::from(2, taken.chain(of_lines));
+    let mut vacant = None;
     let mut gone = BTreeSet::new();
     for place in places {
         let before = former.proxies.get(place).ok_or("the number of proxies")?;
-        let found = program.proxies.enumerate().find(|(_, after)| sides(before) == sides(after));
-        let found = found.filter(|_| former.proxies.is_present(place)).map(|(at, _)| at);
+        let found = found.get(&sides(before)).copied().filter(|_| former.proxies.is_present(place));
         match found.and_then(|at| written.get_mut(at)?.take()) {
             Some(mut proxy) => {
                 if !proxy.id_is_written {
@@ -155,18 +158,29 @@ fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Resu
                 spec.proxies.push(proxy);
             }
             None => {
-                spec.proxies.push(vacant_proxy(before.id).ok_or("the number of proxies")?);
+                if vacant.is_none() {
+                    vacant = vacant_proxy();
+                }
+                let vacant = vacant.clone().ok_or("the number of proxies")?;
+                spec.proxies.push(ProxySpec { id: before.id, ..vacant });
                 gone.insert(place);
             }
         }
     }
     for mut proxy in written.into_iter().flatten() {
         if !proxy.id_is_written {
-            proxy.id = free_number(2, &mut numbers);
+            proxy.id = numbers.take();
         }
         spec.proxies.push(proxy);
     }
     Ok(Some(gone))
+}
+
+/// The key that a proxy is found by: a frontend and a backend may share a name, and differ in their sides.
+type Sides<'a> = (&'a str, bool, bool);
+
+fn sides(proxy: &Proxy) -> Sides<'_> {
+    (&proxy.name, proxy.frontend.is_some(), proxy.backend.is_some())
 }
 
 /// Puts the engines of agents at the places that they have, with nothing in the place of each that is removed, and those that come
@@ -176,31 +190,35 @@ fn arrange_engines(spec: &mut Spec, former: &Program, program: &Program) -> bool
         return false;
     }
     let mut left: Vec<Option<usize>> = (0..program.spoe_logs.len()).map(Some).collect();
+    // The last of a name is first.
+    let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, after) in program.spoe_logs.iter().enumerate().rev() {
+        named.entry(&after.engine).or_default().push(at);
+    }
     let stays = |before: &SpoeLog| {
-        let is_named = |at: usize| program.spoe_logs.get(at).is_some_and(|after| after.engine == before.engine);
-        let is_same = |one: &Option<usize>| one.is_some_and(is_named) && !before.engine.is_empty();
-        let at = left.iter().position(is_same)?;
-        left[at].take()
+        let found = named.get_mut(&*before.engine).filter(|_| !before.engine.is_empty());
+        found.and_then(Vec::pop).and_then(|at| left[at].take())
     };
     let mut seats: Vec<Option<usize>> = former.spoe_logs.iter().map(stays).collect();
     seats.extend(left.into_iter().flatten().map(Some));
     let mut written: Vec<Option<SpoeEngineSpec>> = spec.sections.spoe_engines.drain(..).map(Some).collect();
     let seated = seats.iter().map(|seat| seat.and_then(|at| written.get_mut(at)?.take()).unwrap_or_default());
     spec.sections.spoe_engines = seated.collect();
+    let places: HashMap<usize, usize> =
+        seats.iter().enumerate().filter_map(|(at, seat)| Some(((*seat)?, at))).collect();
     for filter in spec.proxies.iter_mut().flat_map(|proxy| &mut proxy.filters.list) {
         if let FilterSpec::Spoe(filter) = filter {
-            filter.content = filter.content.and_then(|at| seats.iter().position(|seat| *seat == Some(at)));
+            filter.content = filter.content.and_then(|at| places.get(&at).copied());
         }
     }
     true
 }
 
 /// What stands at the place of a proxy that is removed: a backend without a name and servers. Nothing can name it.
-fn vacant_proxy(id: u32) -> Option<ProxySpec> {
+fn vacant_proxy() -> Option<ProxySpec> {
     let file = InputFile { name: String::new(), bytes: b"backend removed\n    disabled\n".to_vec() };
     let mut proxy = config::load(&[file], Environment::new(), &LoadOptions::default()).spec.proxies.pop()?;
     proxy.name.value.clear();
-    proxy.id = id;
     Some(proxy)
 }
 
@@ -229,8 +247,8 @@ fn arrange(
             return Err(format!("servers of proxy {}, where {why}", before.name));
         }
         let mut servers: Vec<Option<ServerSpec>> = written.servers.drain(..).map(Some).collect();
-        let mut numbers: BTreeSet<u32> = own.servers.iter().map(|server| server.id).collect();
-        numbers.extend(servers.iter().flatten().filter(|server| server.id_is_written).map(|server| server.id));
+        let of_lines = servers.iter().flatten().filter(|server| server.id_is_written).map(|server| server.id);
+        let mut numbers = FreeNumbers::from(1, own.servers.iter().map(|server| server.id).chain(of_lines));
         for (place, seat) in arranged.into_iter().enumerate() {
             let taken = seat.and_then(|seat| servers.get_mut(seat)?.take());
             let kept = own.servers.get(place).map(|server| server.id);
@@ -240,8 +258,8 @@ fn arrange(
                 continue;
             };
             if !server.id_is_written {
-                server.id = kept.unwrap_or_else(|| free_number(1, &mut numbers));
-                numbers.insert(server.id);
+                server.id = kept.unwrap_or_else(|| numbers.take());
+                numbers.taken.insert(server.id);
             }
             written.servers.push(server);
         }
@@ -249,6 +267,9 @@ fn arrange(
     }
     Ok(moved.then_some(gone))
 }
+
+/// Number of servers that are tried at a vacant place. The rest are added.
+const MOST_TRIED: usize = 64;
 
 /// For each place, which of the servers of `next` gets it: first the places that they have in `own`, then those that are vacant and fit,
 /// then others.
@@ -272,6 +293,9 @@ fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Ve
     let mut numbers: BTreeSet<u32> = own.servers.iter().map(|server| server.id).collect();
     numbers.extend(next.servers.iter().filter(|server| server.id_is_written).map(|server| server.id));
     for (place, seat) in seats.iter_mut().enumerate().filter(|(place, _)| !own.servers.is_present(*place)) {
+        if rest.is_empty() {
+            break;
+        }
         let Some(former) = own.servers.get(place).filter(|_| is_vacant(place)) else { continue };
         let fits = |at: &usize| {
             next.servers.get(*at).is_some_and(|server| {
@@ -280,7 +304,7 @@ fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Ve
                 is_free && former.leaves_place_to(&Server { index, id, ..server.clone() })
             })
         };
-        if let Some(found) = rest.iter().position(fits) {
+        if let Some(found) = rest.iter().take(MOST_TRIED).position(fits) {
             *seat = Some(rest.remove(found));
             numbers.insert(former.id);
         }
@@ -289,10 +313,24 @@ fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Ve
     seats
 }
 
-fn free_number(first: u32, taken: &mut BTreeSet<u32>) -> u32 {
-    let free = (first..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
-    taken.insert(free);
-    free
+/// Numbers that are free, the lowest first.
+struct FreeNumbers {
+    /// All below it are taken.
+    next: u32,
+    taken: HashSet<u32>,
+}
+
+impl FreeNumbers {
+    fn from(next: u32, taken: impl Iterator<Item = u32>) -> Self {
+        Self { next, taken: taken.collect() }
+    }
+
+    fn take(&mut self) -> u32 {
+        let free = (self.next..).find(|number| !self.taken.contains(number)).unwrap_or(u32::MAX);
+        self.taken.insert(free);
+        self.next = free;
+        free
+    }
 }
 
 /// What stands at the place of a server that is removed. Nothing can name it.
@@ -328,5 +366,75 @@ fn placeholder(id: u32, mode: Mode) -> ServerSpec {
         check: Default::default(),
         persistence: Default::default(),
         tls: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::tests::Names;
+    use base::append_only_vec::visits;
+
+    const LIMITS: SystemLimits = SystemLimits { descriptors: 2_000, processors: 1, maxconn: None, memory: None };
+
+    fn read(lines: impl Iterator<Item = String>) -> (Spec, Program) {
+        let head =
+            "defaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n balance roundrobin\n";
+        let file =
+            InputFile { name: "haproxy.cfg".to_owned(), bytes: (head.to_owned() + &lines.collect::<String>()).into() };
+        let spec = config::load(&[file], Environment::new(), &LoadOptions::default()).spec;
+        let program = compile(&spec, &mut Names, &LIMITS, &mut Vec::new());
+        (spec, program.expect("a program"))
+    }
+
+    /// Backends with these numbers, each with two servers and a table.
+    fn backends(numbers: impl Iterator<Item = usize>, weight: u32) -> (Spec, Program) {
+        read(numbers.map(|number| {
+            format!(
+                "backend b{number}\n stick-table type ip size 10\n server a 127.0.0.1:1 weight {weight}\n server b 127.0.0.1:2\n"
+            )
+        }))
+    }
+
+    /// Makes the configuration that follows, from the number of backends.
+    type Change = fn(usize) -> (Spec, Program);
+
+    #[test]
+    fn work_grows_as_the_number_of_proxies() {
+        let rows: [(&str, Change); 6] = [
+            ("nothing", |size| backends(0..size, 1)),
+            ("one more in front", |size| backends(std::iter::once(size).chain(0..size), 1)),
+            ("half of them removed", |size| backends((0..size).step_by(2), 1)),
+            ("all in another order", |size| backends((0..size).rev(), 1)),
+            ("all of them others", |size| backends(size..2 * size, 1)),
+            ("each with another weight", |size| backends(0..size, 7)),
+        ];
+        let work = |size: usize, change: Change| {
+            let (_, former) = backends(0..size, 1);
+            let next = change(size);
+            let before = visits();
+            let found = succeed(&former, &BTreeSet::new(), next, &mut Names, &LIMITS);
+            assert!(found.is_ok(), "{:?}", found.err());
+            visits() - before
+        };
+        for (what, change) in rows {
+            let (few, many) = (work(50, change), work(200, change));
+            assert!(many <= 5 * few, "{what}: {few} entries are looked at for 50 backends, {many} for 200");
+        }
+    }
+
+    #[test]
+    fn proxies_keep_places_and_numbers_in_any_order() {
+        let (_, former) = backends(0..40, 1);
+        let next = backends((10..60).rev(), 1);
+        let vacant = BTreeSet::new();
+        let next = succeed(&former, &vacant, next, &mut Names, &LIMITS).expect("it can follow");
+        for (place, proxy) in former.proxies.enumerate() {
+            let after = &next.program.proxies[place];
+            assert_eq!((&after.name, after.id), (&proxy.name, proxy.id));
+            assert_eq!(next.program.proxies.is_present(place), place >= 10, "{place}");
+        }
+        let ids: HashSet<u32> = next.program.proxies.iter().map(|proxy| proxy.id).collect();
+        assert_eq!((next.program.proxies.places(), ids.len()), (60, 50));
     }
 }

@@ -2,9 +2,11 @@
 
 use super::Compiler;
 use super::peers::{global_name, shares};
+use base::NameIndex;
 use config::diagnostic::Form;
 use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
 use live::table::StickTable;
+use std::collections::HashMap;
 
 /// What has a place among the tables of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,27 +18,18 @@ pub(super) enum TableSeat {
 }
 
 impl TableSeat {
-    /// The seats of tables as they are.
-    pub(super) fn of(tables: &[StickTable]) -> Vec<Self> {
-        tables
-            .iter()
-            .map(|table| {
-                if table.is_removed() {
-                    Self::Removed(Box::new(table.clone()))
-                } else {
-                    Self::Stays(table.name.clone())
-                }
-            })
-            .collect()
-    }
-
     /// The seats of the tables of a program that is to follow another one; `None`: they have them. One that differs is removed, and
     /// comes as another one of its name.
     pub(super) fn following(former: &[StickTable], next: &[StickTable]) -> Option<Vec<Self>> {
         let bare = |table: &StickTable| StickTable { write_to: None, ..table.clone() };
         let named = |tables: &[StickTable], table: &StickTable| tables.get(table.write_to?).map(bare);
+        let mut by_name: HashMap<&str, Vec<&StickTable>> = HashMap::new();
+        for after in next {
+            by_name.entry(&after.name).or_default().push(after);
+        }
         let stays = |before: &StickTable| {
-            next.iter().any(|after| bare(before) == bare(after) && named(former, before) == named(next, after))
+            let mut found = by_name.get(&*before.name).into_iter().flatten();
+            found.any(|after| bare(before) == bare(after) && named(former, before) == named(next, after))
         };
         let seat = |before: &StickTable| match stays(before) {
             _ if before.is_removed() => Self::Removed(Box::new(before.clone())),
@@ -77,16 +70,18 @@ impl Compiler<'_> {
             shards: one.through.map_or(0, |section| section.shards),
             ..StickTable::new(&one.name, one.proxy, one.written)
         };
+        let names: Vec<String> = declared.iter().map(|one| one.name.clone()).collect();
+        let mut declared: Vec<Option<Declared<'_>>> = declared.into_iter().map(Some).collect();
+        let seated = NameIndex::default();
         let mut places = Vec::with_capacity(declared.len());
         let mut tables: Vec<StickTable> = Vec::with_capacity(declared.len());
         for seat in &self.table_seats {
             let found = match seat {
-                TableSeat::Stays(name) => declared.iter().position(|one| *one.name == **name),
+                TableSeat::Stays(name) => seated.find(&names, name, |name| Some(name)),
                 TableSeat::Removed(_) => None,
             };
-            match (found, seat) {
-                (Some(found), _) => {
-                    let own = declared.remove(found);
+            match (found.and_then(|found| declared[found].take()), seat) {
+                (Some(own), _) => {
                     tables.push(plan(&own));
                     places.push((tables.len() - 1, own));
                 }
@@ -94,10 +89,11 @@ impl Compiler<'_> {
                 (None, TableSeat::Stays(_)) => {}
             }
         }
-        for own in declared {
+        for own in declared.into_iter().flatten() {
             tables.push(plan(&own));
             places.push((tables.len() - 1, own));
         }
+        let targets = NameIndex::default();
         for (at, Declared { name, proxy, written, .. }) in &places {
             let at = *at;
             let Some(target) = &written.write_to else { continue };
@@ -105,11 +101,12 @@ impl Compiler<'_> {
                 Some(_) => (Form::Bare, format!("Proxy '{name}': failed to initialize stick-table")),
                 None => (Form::LateParsing, format!("failed to initialize '{name}' stick-table")),
             };
-            match find_target(&tables, at, &target.value) {
+            match find_target((&tables, &targets), at, &target.value) {
                 Ok(found) => tables[at].write_to = Some(found),
                 Err(why) => self.alert(target.span, form, format!("{head}: write-to: {why}.")),
             }
         }
+        self.shared.indexes.tables.clear();
         *self.shared.tables.borrow_mut() = tables;
     }
 }
@@ -131,8 +128,8 @@ fn through<'a>(spec: &'a Spec, proxy: &ProxySpec) -> Option<&'a PeersSpec> {
 }
 
 /// The table that a `write-to` names.
-fn find_target(tables: &[StickTable], own: usize, name: &str) -> Result<usize, String> {
-    let found = tables.iter().position(|table| *table.name == *name);
+fn find_target((tables, names): (&[StickTable], &NameIndex), own: usize, name: &str) -> Result<usize, String> {
+    let found = names.find(tables, name, |table| Some(&table.name));
     let found = found.ok_or_else(|| format!("table '{name}' doesn't exist"))?;
     let (target, source) = (&tables[found], &tables[own]);
     if target.key.name() != source.key.name() {

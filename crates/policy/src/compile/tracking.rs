@@ -3,20 +3,23 @@
 
 use super::Compiler;
 use crate::program::{Proxy, Server};
+use base::NameIndex;
 use config::diagnostic::Form;
 use config::spec::{ProxyKind, Spec};
 use live::ServerPlace;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 
 impl Compiler<'_> {
     /// Links them, and tells what cannot be.
     pub(super) fn link_tracking(&mut self, spec: &Spec, proxies: &mut [Proxy]) {
         let mut links: Vec<(ServerPlace, ServerPlace)> = Vec::new();
+        let known = Known::default();
         for (index, written) in spec.proxies.iter().enumerate() {
             for server in &written.servers {
-                let (Some(track), Some(own)) = (&server.check.track, place(proxies, index, &server.name.value)) else {
-                    continue;
-                };
-                match self.leader(spec, proxies, own, &track.value) {
+                let Some(track) = &server.check.track else { continue };
+                let Some(own) = known.server(proxies, index, &server.name.value) else { continue };
+                match known.leader((spec, proxies), own, &track.value) {
                     Ok(leader) => links.push((leader, own)),
                     Err(message) => {
                         let head = super::check::server_head(written, server);
@@ -25,35 +28,50 @@ impl Compiler<'_> {
                 }
             }
         }
+        let mut followers: BTreeMap<ServerPlace, Vec<ServerPlace>> = BTreeMap::new();
+        // The last one comes first.
+        for (leader, follower) in links.iter().rev() {
+            followers.entry(*leader).or_default().push(*follower);
+        }
         for (leader, follower) in &links {
             let at = |place: &ServerPlace, proxies: &mut [Proxy], change: &mut dyn FnMut(&mut Server)| {
                 let backend = proxies[place.0].backend.as_mut();
                 backend.and_then(|backend| backend.servers.get_mut(place.1)).into_iter().for_each(change);
             };
             at(follower, proxies, &mut |server| server.tracking.leader = Some(*leader));
-            at(leader, proxies, &mut |server| {
-                let known = std::mem::take(&mut server.tracking.followers);
-                server.tracking.followers = std::iter::once(*follower).chain(known).collect();
-            });
+            let Some(followers) = followers.remove(leader) else { continue };
+            at(leader, proxies, &mut |server| server.tracking.followers = followers.iter().copied().collect());
         }
     }
+}
 
+/// Where names of backends and of their servers were found.
+#[derive(Default)]
+struct Known {
+    backends: NameIndex,
+    servers: RefCell<HashMap<usize, HashMap<Box<str>, usize>>>,
+    /// Servers of all proxies, counted once.
+    most: OnceCell<usize>,
+}
+
+impl Known {
     /// The server that `own` tracks by that name.
-    fn leader(&self, spec: &Spec, proxies: &[Proxy], own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
-        let leader = find(proxies, own.0, name)?;
+    fn leader(&self, (spec, proxies): (&Spec, &[Proxy]), own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
+        let leader = self.find(proxies, own.0, name)?;
         let shown = |place: ServerPlace| {
             let server = server(proxies, place).map_or("", |server| &server.name);
             format!("{}/{server}", proxies[place.0].name)
         };
         // Along the chain to the server that is checked; more steps than servers are a loop.
-        let most = proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
+        let servers = || proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
+        let most = *self.most.get_or_init(servers);
         let mut end = leader;
         for _ in 0..=most {
             if end == own {
                 break;
             }
             let next = tracked(spec, proxies, end);
-            match next.map(|name| find(proxies, end.0, name)) {
+            match next.map(|name| self.find(proxies, end.0, name)) {
                 Some(Ok(next)) => end = next,
                 // Its own line tells.
                 Some(Err(_)) => return Ok(leader),
@@ -81,16 +99,36 @@ impl Compiler<'_> {
         }
         Ok(leader)
     }
+
+    /// The server of that name in a proxy.
+    fn server(&self, proxies: &[Proxy], proxy: usize, name: &str) -> Option<ServerPlace> {
+        let servers = &proxies.get(proxy)?.backend.as_ref()?.servers;
+        let mut known = self.servers.borrow_mut();
+        let known = known.entry(proxy).or_insert_with(|| {
+            // The first of a name is found.
+            servers.enumerate().rev().map(|(place, server)| (Box::from(&*server.name), place)).collect()
+        });
+        known.get(name).map(|place| (proxy, *place))
+    }
+
+    /// `[<backend>/]<server>`.
+    fn find(&self, proxies: &[Proxy], current: usize, name: &str) -> Result<ServerPlace, String> {
+        let (proxy, server) = match name.split_once('/') {
+            Some((backend, server)) => {
+                let named = |proxy: &Proxy| proxy.kind != ProxyKind::Frontend;
+                let found = self.backends.find(proxies, backend, |proxy| named(proxy).then_some(&*proxy.name));
+                let missing = || format!("unable to find required proxy '{backend}' for tracking.");
+                (found.ok_or_else(missing)?, server)
+            }
+            None => (current, name),
+        };
+        let missing = || format!("unable to find required server '{server}' for tracking.");
+        self.server(proxies, proxy, server).ok_or_else(missing)
+    }
 }
 
 fn server(proxies: &[Proxy], (proxy, server): ServerPlace) -> Option<&Server> {
     proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
-}
-
-/// The server of that name in a proxy.
-fn place(proxies: &[Proxy], proxy: usize, name: &str) -> Option<ServerPlace> {
-    let servers = &proxies.get(proxy)?.backend.as_ref()?.servers;
-    servers.iter().position(|server| *server.name == *name).map(|server| (proxy, server))
 }
 
 /// What a server tracks, as it is written.
@@ -99,18 +137,4 @@ fn tracked<'a>(spec: &'a Spec, proxies: &[Proxy], at: ServerPlace) -> Option<&'a
     let servers = &spec.proxies.get(at.0)?.servers;
     let written = servers.iter().find(|server| *server.name.value == **name)?;
     written.check.track.as_ref().map(|track| track.value.as_str())
-}
-
-/// `[<backend>/]<server>`.
-fn find(proxies: &[Proxy], current: usize, name: &str) -> Result<ServerPlace, String> {
-    let (proxy, server) = match name.split_once('/') {
-        Some((backend, server)) => {
-            let mut named = proxies.iter().filter(|proxy| *proxy.name == *backend && proxy.kind != ProxyKind::Frontend);
-            let found =
-                named.next().ok_or_else(|| format!("unable to find required proxy '{backend}' for tracking."))?;
-            (found.index, server)
-        }
-        None => (current, name),
-    };
-    place(proxies, proxy, server).ok_or_else(|| format!("unable to find required server '{server}' for tracking."))
 }

@@ -12,6 +12,7 @@ mod filter;
 mod global;
 mod http;
 mod http_client;
+mod index;
 mod lent;
 mod limits;
 mod listening;
@@ -51,6 +52,7 @@ pub use filter::{
 pub use global::{Global, GlobalCompression, Http2Limits, SharedCounters, SocketBuffers, StreamLimits};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
+pub use index::ProgramIndex;
 pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
@@ -60,7 +62,7 @@ pub use log::{
 };
 pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
-pub use name::ServerName;
+pub use name::MutableName;
 pub use ocsp::OcspUpdates;
 pub use otel::{
     OtelCarrier, OtelExporter, OtelExporters, OtelFilter, OtelFinish, OtelFormat, OtelMetrics, OtelReference,
@@ -96,6 +98,8 @@ pub struct Program {
     /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
     /// ones stay, so that indices hold.
     pub proxies: AppendOnlyVec<Arc<Proxy>>,
+    /// Where commands find them.
+    pub index: ProgramIndex,
     /// Caches.
     pub caches: Vec<CachePlan>,
     /// Rings of log lines.
@@ -147,7 +151,7 @@ pub struct Program {
     pub registry: Registry,
     /// The maps of [`Registry::maps`], in their order.
     pub script_maps: Box<[Conversion]>,
-    /// Descriptors that `debug` writes to: 1, 2, both or none.
+    /// Descriptors that `debug` and traces write to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
     /// Lines of `traces` sections: the words after `trace`.
     pub traces: Box<[Box<[Box<str>]>]>,

@@ -1,5 +1,5 @@
-//! The name of a server, which an order may change while others read it. Must never take back a name that somebody may
-//! still be reading.
+//! The name of a server or a proxy, which an order may change while others read it. Must never take back a name that is
+//! still read.
 
 use base::AppendOnlyVec;
 use base::append_only_vec::Full;
@@ -8,8 +8,11 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Number of its latest names that are found again; others take memory once more.
+const REMEMBERED: usize = 16;
+
 /// A name that can be another one later. It reads as text.
-pub struct ServerName {
+pub struct MutableName {
     /// As configured.
     first: Box<str>,
     /// What it was called since; most are never called anything else.
@@ -18,20 +21,22 @@ pub struct ServerName {
 
 #[derive(Default)]
 struct Later {
-    /// All names but the first one, each once.
+    /// All names but the first one.
     names: AppendOnlyVec<Box<str>>,
     /// The place of the one that holds now, counted from 1; 0: the first one.
     current: AtomicUsize,
 }
 
-impl ServerName {
+impl MutableName {
     /// Changes it. Who reads the old one at this moment may go on with it.
     ///
     /// # Errors
     /// [`Full`] after very many different names.
     pub fn change(&self, name: &str) -> Result<(), Full> {
         let later = self.later.get_or_init(Box::default);
-        let known = later.names.iter().position(|known| **known == *name).map(|place| place + 1);
+        let latest = later.names.places().saturating_sub(REMEMBERED)..later.names.places();
+        let is_same = |place: &usize| later.names.get(*place).is_some_and(|known| **known == *name);
+        let known = latest.rev().find(is_same).map(|place| place + 1);
         let place = match known {
             _ if *self.first == *name => 0,
             Some(place) => place,
@@ -49,7 +54,7 @@ impl ServerName {
     }
 }
 
-impl Deref for ServerName {
+impl Deref for MutableName {
     type Target = str;
 
     #[inline]
@@ -61,31 +66,31 @@ impl Deref for ServerName {
     }
 }
 
-impl From<&str> for ServerName {
+impl From<&str> for MutableName {
     fn from(name: &str) -> Self {
         Self { first: name.into(), later: OnceLock::new() }
     }
 }
 
-impl Clone for ServerName {
+impl Clone for MutableName {
     fn clone(&self) -> Self {
         (**self).into()
     }
 }
 
-impl PartialEq for ServerName {
+impl PartialEq for MutableName {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl fmt::Debug for ServerName {
+impl fmt::Debug for MutableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
 }
 
-impl fmt::Display for ServerName {
+impl fmt::Display for MutableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&**self, f)
     }
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn old_names_stay_readable_and_come_back() {
-        let name = ServerName::from("a");
+        let name = MutableName::from("a");
         let old: &str = &name;
         name.change("b").unwrap();
         assert_eq!((old, &*name, name.to_string()), ("a", "b", "b".to_owned()));
@@ -110,8 +115,8 @@ mod tests {
 
     #[test]
     fn going_back_and_forth_takes_no_room() {
-        let name = ServerName::from("a");
-        for _ in 0..base::append_only_vec::MOST_ADDED {
+        let name = MutableName::from("a");
+        for _ in 0..20_000 {
             name.change("b").unwrap();
             name.change("c").unwrap();
         }

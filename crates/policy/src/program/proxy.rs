@@ -4,7 +4,7 @@ use super::{
     BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Filters, FrontendLimits, Http, Lent,
     Listening, LogLines, LogServer, LogTarget, OtelTrace, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
 };
-use super::{MailAlert, ServerName, Tracking};
+use super::{MailAlert, MutableName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
 use crate::rule::{Rules, ServerChoice, Switch};
 use balance::Recogniser;
@@ -93,8 +93,8 @@ pub struct Options {
 pub struct Proxy {
     /// Its place in [`super::Program::proxies`].
     pub index: usize,
-    /// Its name.
-    pub name: Box<str>,
+    /// Its name. It changes where a backend gets the place of one that was removed.
+    pub name: MutableName,
     /// `id`.
     pub id: u32,
     /// That was written.
@@ -302,7 +302,7 @@ pub struct Server {
     /// Its number over all backends.
     pub serial: usize,
     /// Its name.
-    pub name: ServerName,
+    pub name: MutableName,
     /// `id`, else its position counted from 1.
     pub id: u32,
     /// `id` was written.

@@ -66,7 +66,7 @@ impl Program {
         let fields = fields!(Program, self, next,
             kept: [caches, rings, log_forwards, resolvers, peers, namespaces, runtime, variables, event_descriptors],
             free: [fcgi_logs, profiles, spare_logs, traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
-            apart: [global, proxies, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
+            apart: [global, proxies, index, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
         of(fields, "the configuration", &mut found);
         // Rows are the program's own; services are the process's, by number.
         if self.registry.services != next.registry.services {

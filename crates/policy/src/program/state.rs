@@ -63,7 +63,7 @@ impl Proxy {
         });
         ProxyPlan {
             index: self.index,
-            name: self.name.clone(),
+            name: (*self.name).into(),
             mode: self.mode,
             disabled: self.disabled,
             unpublished: self.unpublished,

@@ -14,6 +14,7 @@ use crate::spec::{
     AddressSpec, BalanceSpec, GlobalSpec, HashMethod, LogForwardSpec, LogTargetSpec, Mode, ProxyKind, RingSpec,
     SectionsSpec, SocketKind,
 };
+use base::NameIndex;
 
 /// Every ring and every backend that a `log` line names must be there.
 pub(in crate::keyword) fn targets(
@@ -42,10 +43,11 @@ pub(in crate::keyword) fn targets(
         let name = app.name.value.as_str();
         app.logs.iter().map(move |log| (Some(name), log))
     });
+    let (ring_names, backend_names) = (NameIndex::default(), NameIndex::default());
     for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards).chain(of_peers).chain(of_apps) {
         let (name, wrong) = match &log.target {
-            LogTargetSpec::Ring(name) => (name, wrong_ring(name, &sections.rings)),
-            LogTargetSpec::Backend(name) => (name, wrong_backend(name, proxies)),
+            LogTargetSpec::Ring(name) => (name, wrong_ring(name, (&sections.rings, &ring_names))),
+            LogTargetSpec::Backend(name) => (name, wrong_backend(name, (proxies, &backend_names))),
             _ => continue,
         };
         let Some((what, hint)) = wrong else { continue };
@@ -94,8 +96,9 @@ pub(in crate::keyword) fn log_forwards(
 /// What is wrong with a target, and what to write instead.
 type Wrong = Option<(&'static str, String)>;
 
-fn wrong_ring(name: &Spanned<String>, rings: &[RingSpec]) -> Wrong {
-    if [EVENTS, PROVISIONING].contains(&name.value.as_str()) || rings.iter().any(|ring| ring.name == name.value) {
+fn wrong_ring(name: &Spanned<String>, (rings, names): (&[RingSpec], &NameIndex)) -> Wrong {
+    let is_written = |name: &str| names.find(rings, name, |ring| Some(&ring.name)).is_some();
+    if [EVENTS, PROVISIONING].contains(&name.value.as_str()) || is_written(&name.value) {
         return None;
     }
     let hint = crate::suggest::nearest(&name.value, rings.iter().map(|ring| ring.name.as_str()))
@@ -103,9 +106,11 @@ fn wrong_ring(name: &Spanned<String>, rings: &[RingSpec]) -> Wrong {
     Some(("unknown ring named", hint))
 }
 
-fn wrong_backend(name: &Spanned<String>, proxies: &[ProxyDraft]) -> Wrong {
-    let mut backends = proxies.iter().filter(|draft| draft.spec.kind != ProxyKind::Frontend);
-    match backends.find(|draft| draft.spec.name.value == name.value) {
+fn wrong_backend(name: &Spanned<String>, (proxies, names): (&[ProxyDraft], &NameIndex)) -> Wrong {
+    let found = names.find(proxies, &name.value, |draft| {
+        (draft.spec.kind != ProxyKind::Frontend).then_some(&*draft.spec.name.value)
+    });
+    match found.map(|place| &proxies[place]) {
         Some(draft) if draft.spec.mode == Mode::Log || draft.gaps.mode => None,
         Some(_) => Some(("incompatible log backend", format!("write 'mode log' in backend '{}'", name.value))),
         None => {

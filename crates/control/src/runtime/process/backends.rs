@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use config::keyword::{bad_name_character, guid_fault};
-use config::spec::{DefaultsSpec, Mode, ProxyKind, RuntimeLevel, Spec};
+use config::spec::{DefaultsSpec, Mode, ProxyKind, ProxySpec, RuntimeLevel, Spec};
 use policy::compile;
-use policy::program::{Program, Proxy};
+use policy::program::Proxy;
 
 use super::super::command::Condition;
 use super::super::{Call, Command, Run};
@@ -161,16 +161,15 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
     let place = place.ok_or_else(missing)?;
     let mode = wanted.mode_from(&written.defaults[place])?;
     let failed = |why: String| format!("Error during backend creation : {why}");
-    if let Some(other) = generation.program.proxies.iter().find(|proxy| *proxy.name == *wanted.name) {
+    if let Some(other) = generation.program.proxy_called(wanted.name, |proxy| *proxy.name == *wanted.name) {
         return Err(failed(format!("name is already used by other proxy '{} {}'.", noun(other), other.name)));
     }
     if let Some(refusal) = &written.defaults[place].refusal {
         return Err(failed(refusal.clone()));
     }
     if let Some(guid) = wanted.guid {
-        let fault = guid_fault(guid).or_else(|| {
-            compile::guid_owner(written, &generation.program, guid).map(|owner| format!("duplicate entry with {owner}"))
-        });
+        let fault = guid_fault(guid)
+            .or_else(|| generation.program.guid_owner(guid).map(|owner| format!("duplicate entry with {owner}")));
         fault.map_or(Ok(()), |fault| Err(failed(format!("GUID insertion : {fault}."))))?;
     }
     let index = generation.program.proxies.places();
@@ -180,7 +179,7 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
     let mut own = written.defaults[place].of(mode).clone();
     own.name.value = wanted.name.to_owned();
     own.guid = wanted.guid.map(|guid| config::span::Spanned::new(guid.to_owned(), own.span));
-    own.id = free_number(&generation.program, index);
+    own.id = generation.program.free_proxy_number(u32::try_from(index).unwrap_or(u32::MAX).saturating_add(2));
     own.unpublished = true;
     own.logs = Vec::new();
     written.proxies.push(own);
@@ -191,9 +190,23 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
     entered.map_err(failed)
 }
 
-/// Makes room for the backend wherever one is counted or kept; those who look for its name find it last.
-fn enter((shared, generation): (&Process, &Generation), written: &Spec, defaults: usize) -> Result<(), String> {
+/// Gives the backend the place of one that was removed, or makes room for it wherever one is counted or kept; those who look for its
+/// name find it last.
+fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defaults: usize) -> Result<(), String> {
     let (proxy, known) = compile::add_backend((written, &generation.program), defaults)?;
+    let fits = |place: usize| {
+        let old = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
+        old.is_some_and(|old| compile::is_backend_predecessor(old, &proxy))
+    };
+    if let Some(place) = shared.vacancies.take_backend(fits) {
+        let Some(own) = written.proxies.pop() else { return Err(FULL.to_owned()) };
+        let seated = shared.occupy_backend(&generation.program, place, &proxy.name).ok_or(FULL)?;
+        if let Some(seat) = written.proxies.get_mut(place) {
+            *seat = ProxySpec { id: seated.id, ..own };
+        }
+        generation.program.index_proxy(seated);
+        return Ok(());
+    }
     if !shared.log_targets.add(&proxy) || !shared.counters.add_backend(proxy.index) {
         return Err(FULL.to_owned());
     }
@@ -205,13 +218,6 @@ fn enter((shared, generation): (&Process, &Generation), written: &Spec, defaults
     let place = generation.program.proxies.push(|_| proxy).map_err(|_| FULL)?;
     let entered = generation.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(&proxy.plan()));
     if entered { Ok(()) } else { Err(FULL.to_owned()) }
-}
-
-/// The lowest number that no proxy has or has had, where those of the configuration end.
-fn free_number(program: &Program, index: usize) -> u32 {
-    let is_taken = |id: u32| (0..index).filter_map(|place| program.proxies.get(place)).any(|proxy| proxy.id == id);
-    let first = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(2);
-    (first..).find(|id| !is_taken(*id)).unwrap_or(u32::MAX)
 }
 
 fn noun(proxy: &Proxy) -> &'static str {
@@ -268,10 +274,14 @@ fn delete(call: &mut Call<'_, Worker>) {
     };
     shared.live.remove_backend(&proxy.name, proxy.index);
     call.generation.program.proxies.strike(proxy.index);
+    call.generation.program.forget_proxy(proxy);
     if let Some(written) = call.generation.written().as_mut().and_then(|written| written.proxies.get_mut(proxy.index)) {
         // Nothing is to be found under its names any more.
         written.name.value.clear();
         written.guid = None;
+    }
+    if proxy.guid.is_none() {
+        shared.vacate_backend(proxy.index);
     }
     call.inform("Backend deleted.");
 }

@@ -24,12 +24,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 
 /// The frontend of that name, or of that number behind a `#`.
 pub(super) fn find<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy> {
-    let is_called = |proxy: &Proxy| match name.strip_prefix('#') {
-        Some(number) => number.parse() == Ok(proxy.id),
-        None => *proxy.name == *name,
-    };
-    let mut proxies = generation.program.proxies.iter().map(|proxy| &**proxy);
-    proxies.find(|proxy| proxy.frontend.is_some() && is_called(proxy))
+    generation.program.proxy_called(name, |proxy| proxy.frontend.is_some()).map(|proxy| &**proxy)
 }
 
 /// The frontend that the third word names, and whether it is open; says so where there is none.

@@ -130,9 +130,7 @@ type Found<'a> = (&'a Proxy, &'a Server);
 pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'static str> {
     let (backend, server) = split(name)?;
     let proxy = find_backend(program, backend)?;
-    let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
-    let found = servers.find(|one| is_called(server, &one.name, one.id));
-    found.map(|server| (proxy, server)).ok_or("No such server.")
+    program.server_called(proxy, server).map(|server| (proxy, server)).ok_or("No such server.")
 }
 
 /// Whether a word names something: by its name, or behind a sharp by its number.
@@ -148,8 +146,7 @@ fn split(name: &str) -> Result<(&str, &str), &'static str> {
 
 /// Finds a backend.
 pub(super) fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
-    let mut proxies = program.proxies.iter().filter(|proxy| is_called(name, &proxy.name, proxy.id));
-    proxies.find(|proxy| proxy.backend.is_some()).map(|proxy| &**proxy).ok_or("No such backend.")
+    program.backend_called(name).ok_or("No such backend.")
 }
 
 /// The backends that a word asks for: one, or all where there is none.

@@ -44,7 +44,8 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     let written = written.as_mut().ok_or("Servers cannot be added to this process.")?;
     let defaults = written.proxies.get(proxy.index).into_iter().flat_map(|own| &own.default_servers);
     let mut defaults = defaults.filter(|known| !server.is_empty() && known.name.value == server);
-    if proxy.servers().any(|known| *known.name == *server) || defaults.next().is_some() {
+    let same = generation.program.server_called(proxy, server).filter(|known| *known.name == *server);
+    if same.is_some() || defaults.next().is_some() {
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
     let read = read_added_server(written, (&proxy.name, server), words, &shared.host.variables())?;
@@ -81,6 +82,7 @@ fn enter(
     if let Some(leader) = server.tracking.leader {
         follow((shared, generation), leader, (proxy.index, place))?;
     }
+    generation.program.index_server(proxy, server);
     begin(shared, proxy, server);
     Ok(())
 }
@@ -99,12 +101,13 @@ fn take_over(
     fresh: &Server,
 ) -> bool {
     let is_free = |old: &&Server| shared.vacancies.has((proxy.index, old.index));
-    let Some(server) = compile::predecessors(backend, fresh).find(is_free) else { return false };
+    let Some(server) = compile::predecessors(&generation.program, proxy, fresh).find(is_free) else { return false };
     let is_known = shared.know_occupant(&generation.program, (proxy.index, server.index), &fresh.name);
     if !is_known || !shared.occupy(proxy.index, server, fresh.address.clone(), rt::now()) {
         backend.servers.strike(server.index);
         return false;
     }
+    generation.program.index_server(proxy, server);
     begin(shared, proxy, server);
     true
 }

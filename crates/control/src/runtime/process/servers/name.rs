@@ -40,8 +40,12 @@ fn rename(call: &Call<'_, Worker>, (proxy, server): (&Proxy, &Server), name: &st
     if server.fixed || server.tracking.has_followers() {
         return Err("Cannot rename: server's name is statically referenced (use-server, track, or sample argument).");
     }
-    if proxy.servers().any(|other| other.index != server.index && *other.name == *name) {
+    let program = &call.generation.program;
+    let is_other = |other: &&Server| other.index != server.index && *other.name == *name;
+    if program.server_called(proxy, name).filter(is_other).is_some() {
         return Err("A server with the same name already exists in this backend.");
     }
-    server.name.change(name).map_err(|_| "Servers were renamed too often: reload the process.")
+    server.name.change(name).map_err(|_| "Servers were renamed too often: reload the process.")?;
+    program.index_server(proxy, server);
+    Ok(())
 }

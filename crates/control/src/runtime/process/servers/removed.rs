@@ -62,6 +62,9 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         engine::service::events::removed(shared, &generation.program.proxies[proxy], own);
     }
     strike(&generation.program, proxy, server);
+    if let Some(own) = generation.program.server_at((proxy, server)) {
+        generation.program.forget_server(&generation.program.proxies[proxy], own);
+    }
     forget(generation, (proxy, server));
     change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);
     let place = (proxy, server);
