@@ -5,11 +5,13 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use base::moment::Moment;
 use rt::net::Hangup;
 use wire::h1::{self, Edits, HeadLimits, Overflow, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use crate::behind::Behind;
+use crate::ending::{Ending, Manner};
 use crate::h1::{Received, Server, first_payload};
 use crate::h2::{self, Kill};
 use crate::transport::{Insecure, Transport};
@@ -250,17 +252,20 @@ impl Downstream {
         on!(self, _server => {}, stream => stream.kill(Kill::Close));
     }
 
-    /// As [`Server::begin_linger`].
-    pub fn begin_linger(&mut self) -> bool {
-        on!(self, server => server.begin_linger(), _stream => false)
+    /// Sets whether dropping a connection resets it: from the start to the end of a close-delimited answer (RFC 9112, section 6.3).
+    /// No effect on a stream, whose end is a flag of a frame.
+    pub fn set_resets(&mut self, resets: bool) {
+        on!(self, server => server.set_resets(resets), _stream => {
+            let _ = resets;
+        });
     }
 
-    /// As [`Server::poll_drain`].
-    pub fn poll_drain(&mut self, cx: &mut Context<'_>, left: &mut usize) -> Poll<()> {
-        on!(self, server => server.poll_drain(cx, left), _stream => {
-            let _ = (cx, left);
-            Poll::Ready(())
-        })
+    /// Ends a connection, which is closed when the ending is dropped. `None`: it is closed already, or a stream that is let go.
+    pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
+        match self {
+            Self::H1(server) => server.end(manner, now),
+            Self::H2(_) => None,
+        }
     }
 
     /// As [`Server::begin_buffering`].

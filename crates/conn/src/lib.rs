@@ -9,6 +9,7 @@ pub mod copy;
 pub mod dial;
 pub mod downstream;
 pub mod duplex;
+pub mod ending;
 pub mod exchange;
 pub mod fcgi;
 pub mod flow;

@@ -80,11 +80,6 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.has_streams())
     }
 
-    /// Whether the client has broken the protocol: what it was told of that is to reach it.
-    pub fn is_broken(&self) -> bool {
-        on!(self, protocol => protocol.is_broken())
-    }
-
     /// Streams that the client has opened so far.
     pub fn opened(&self) -> u32 {
         on!(self, protocol => protocol.opened())
@@ -124,6 +119,16 @@ impl<'a> Connection<'a> {
     /// Tells the streams that the connection has ended.
     pub fn close(&mut self) {
         on!(self, protocol => protocol.close());
+    }
+
+    /// Whether the client has closed its direction, or nothing can be sent to it, or is to be.
+    pub fn is_gone(&self) -> bool {
+        on!(self, protocol => protocol.is_gone())
+    }
+
+    /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        on!(self, protocol => protocol.poll_flush(cx))
     }
 
     /// Ready when the last stream has been let go.

@@ -4,6 +4,7 @@
 //! Bytes go as they are, or by TLS. Tests have one more variant, in a simulated network that asks for it
 //! ([`rt::sim::Network::shuffle_records`]).
 
+mod closing;
 #[cfg(feature = "fakes")]
 mod records;
 mod sealed;

@@ -404,22 +404,23 @@ fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Fu
     let mut client = Client::new(&session, stream);
     async move {
         let mut ended = rt::unless(|| session.is_killed(), prepare(&session, &mut client)).await;
+        let mut closing = None;
         if ended != Some(true) {
             drop(client);
         } else if session.is_reversed() {
             let served = rt::boxed(stream::several::serve_reversed(&session, &mut client));
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
-            drop(client);
+            closing = stream::closing::begin(&session, client);
         } else if let Some(attached) = session.take_attached() {
             ended = rt::boxed(stream::attaching::serve(&session, client, attached)).await;
         } else if session.proxy().mode == Mode::Http {
             let served = stream::http::serve(&session, &mut client);
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
-            drop(client);
+            closing = stream::closing::begin(&session, client);
         } else {
             let served = stream::tcp::serve(&session, &mut client);
             let served = rt::unless(|| session.is_killed(), served).await;
-            drop(client);
+            closing = stream::closing::begin(&session, client);
             ended = served.is_some().then_some(true);
             if let Some(Some(state)) = served {
                 stream::conclude::conclude(&session, state);
@@ -427,6 +428,9 @@ fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Fu
         }
         if ended.is_none() {
             session.conclude_killed();
+        }
+        if let Some(closing) = closing {
+            closing.await;
         }
         leave(&session);
     }

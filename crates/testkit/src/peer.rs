@@ -371,6 +371,11 @@ impl Peer {
         std::mem::take(&mut self.unread)
     }
 
+    /// Whether the other side has closed in order, as far as the end was read.
+    pub fn has_closed_in_order(&self) -> bool {
+        self.end == Some(End::Closed)
+    }
+
     /// The next chunked body, or what there is of it in whole chunks, and whether that is all.
     pub async fn try_receive_chunked(&mut self) -> (Vec<u8>, bool) {
         let mut decoded = Chunked::default();

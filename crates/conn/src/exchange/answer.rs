@@ -74,6 +74,11 @@ impl Plan {
         self.framing.has_body() && !self.bare
     }
 
+    /// Whether nothing but the end of the client's connection says where the body ends.
+    pub fn is_undelimited(&self) -> bool {
+        self.sent == Framing::UntilClose && !self.bare
+    }
+
     /// The bytes of the body where they go on as they are.
     pub fn unchanged(&self) -> Option<u64> {
         match self.source {
@@ -514,6 +519,11 @@ impl Answer {
     /// Whether the server has sent more than its answer.
     pub fn has_surplus(&mut self) -> bool {
         !self.flow.take_rest().is_empty()
+    }
+
+    /// Whether all of the answer was received: what is left of it is to be sent.
+    pub fn has_come(&self) -> bool {
+        self.flow.source_ended()
     }
 
     /// The client's connection ends behind the body.

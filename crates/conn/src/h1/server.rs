@@ -5,11 +5,13 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use base::moment::Moment;
 use rt::net::{Hangup, SocketQuery};
 use wire::h1::{self, Parse, Scan, Violation};
 use wire::http::{Head, PART};
 
 use super::unread::{BodyEnd, UnreadBody};
+use crate::ending::{Ending, Manner};
 use crate::flow;
 use crate::found::Fault;
 use crate::transport::Transport;
@@ -27,9 +29,11 @@ pub struct Server {
 /// What follows on a connection once a request has ended.
 #[derive(Debug, Default)]
 pub enum Reuse {
-    /// It closes.
+    /// It ends: in order, once what was written has arrived.
     #[default]
     Close,
+    /// It closes at once: the client has gone, or everything that it has sent was read and nothing is left on the way to it.
+    Drop,
     /// It closes, but the client may still be sending: it gets the answer first.
     Linger,
     /// The next request: this one was read to its end.
@@ -201,25 +205,16 @@ impl Server {
         let _ = self.transport.forget(hops);
     }
 
-    /// Closes our direction; what the client still sends is to be read with [`Server::poll_drain`], so that a reset does
-    /// not take the answer from it. False: the connection is gone.
-    pub fn begin_linger(&mut self) -> bool {
-        self.input = Buffer::empty();
-        self.transport.shutdown_write().is_ok()
+    /// Ends the connection ([`Ending::begin`]).
+    pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
+        // Unused input is a sign that the client sends more.
+        let manner = if manner == Manner::Close && self.has_received() { Manner::CloseWhileSending } else { manner };
+        Ending::begin(self.transport, manner, now)
     }
 
-    /// Reads and drops up to `left` bytes, which it counts down. Ready at that limit, at the end and at an error.
-    pub fn poll_drain(&mut self, cx: &mut Context<'_>, left: &mut usize) -> Poll<()> {
-        let mut buffer = rt::buffer();
-        while *left > 0 {
-            buffer.clear();
-            match self.transport.poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(read)) if read > 0 => *left = left.saturating_sub(read),
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        Poll::Ready(())
+    /// As [`Transport::set_resets`].
+    pub fn set_resets(&mut self, resets: bool) {
+        self.transport.set_resets(resets);
     }
 
     /// Puts what has come of a body where [`Server::poll_buffer`] can read the rest of it behind.

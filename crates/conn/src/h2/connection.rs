@@ -35,11 +35,6 @@ impl<'a> Connection<'a> {
         self.mover.state.borrow().open() > 0
     }
 
-    /// Whether the client has broken the protocol: what it was told of that is to reach it.
-    pub fn is_broken(&self) -> bool {
-        self.mover.is_broken()
-    }
-
     /// Streams that were opened so far.
     pub fn opened(&self) -> u32 {
         self.opened
@@ -92,6 +87,16 @@ impl<'a> Connection<'a> {
     /// The streams are told that the connection has ended, and the client, as far as it takes that at once.
     pub fn close(&mut self) {
         self.mover.close(&mut self.server.transport);
+    }
+
+    /// Whether the client has closed its direction, or nothing can be sent to it, or is to be.
+    pub fn is_gone(&self) -> bool {
+        self.mover.is_gone()
+    }
+
+    /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        self.mover.poll_flush(cx, &mut self.server.transport)
     }
 
     /// Ready when the last stream was let go.

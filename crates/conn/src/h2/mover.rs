@@ -55,6 +55,8 @@ pub(super) struct Mover {
     broken: bool,
     /// Nothing more is read: it ends once what waits is written.
     over: bool,
+    /// The peer has closed its direction, or nothing can be written.
+    gone: bool,
     /// When the peer is asked next whether it is there.
     ping_due: Option<Moment>,
 }
@@ -105,6 +107,7 @@ impl Mover {
             departure: Departure::None,
             broken: false,
             over: false,
+            gone: false,
             ping_due: None,
         }
     }
@@ -160,7 +163,11 @@ impl Mover {
         }
         for _ in 0..FRAMES {
             if self.over || state.is_stuffed() {
-                if write(cx, transport, &mut state).is_err() || self.over && state.waiting() == 0 {
+                if write(cx, transport, &mut state).is_err() {
+                    self.gone = true;
+                    return Poll::Ready(None);
+                }
+                if self.over && state.waiting() == 0 {
                     return Poll::Ready(None);
                 }
                 if self.over || state.is_stuffed() {
@@ -173,6 +180,7 @@ impl Mover {
                 Event::More => {
                     // All that frames of one read have left goes out in one write.
                     if write(cx, transport, &mut state).is_err() {
+                        self.gone = true;
                         return Poll::Ready(None);
                     }
                     if !std::task::ready!(self.poll_read(cx, transport, input, &mut state)) {
@@ -182,6 +190,7 @@ impl Mover {
             }
         }
         if write(cx, transport, &mut state).is_err() {
+            self.gone = true;
             return Poll::Ready(None);
         }
         cx.waker().wake_by_ref();
@@ -226,7 +235,32 @@ impl Mover {
             return;
         }
         let mut cx = Context::from_waker(Waker::noop());
-        let _ = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false);
+        if let Poll::Ready(Ok(written)) = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false) {
+            state.note_sent(written);
+        }
+    }
+
+    /// Whether the peer has closed its direction, or nothing can be sent to it, or is to be.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone || matches!(self.state.borrow().killed, Some(Kill::Forget(_)))
+    }
+
+    /// Sends what is left of a connection that was closed. Ready when nothing is; otherwise with how many bytes went.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>, transport: &mut Transport) -> Poll<usize> {
+        let mut state = self.state.borrow_mut();
+        if self.gone || state.waiting() == 0 {
+            return Poll::Ready(0);
+        }
+        match std::task::ready!(transport.poll_write_slices(cx, &[IoSlice::new(state.output())], false)) {
+            Ok(written) => {
+                state.note_sent(written);
+                Poll::Ready(written)
+            }
+            Err(_) => {
+                self.gone = true;
+                Poll::Ready(0)
+            }
+        }
     }
 
     /// Ends the connection because of what the peer has done.
@@ -348,7 +382,10 @@ impl Mover {
                 state.heard += 1;
                 Poll::Ready(true)
             }
-            Poll::Ready(_) => Poll::Ready(false),
+            Poll::Ready(_) => {
+                self.gone = true;
+                Poll::Ready(false)
+            }
             Poll::Pending => {
                 if input.is_empty() {
                     *input = Buffer::empty();
@@ -377,7 +414,7 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) fn unpack(self) -> Mover {
         let Self { reader, state, departure, broken, over } = self;
-        Mover { reader, state: Rc::new(RefCell::new(state)), departure, broken, over, ping_due: None }
+        Mover { reader, state: Rc::new(RefCell::new(state)), departure, broken, over, gone: false, ping_due: None }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Records {
     sealed: Vec<u8>,
     /// Bytes of it that are out.
     sent: usize,
+    /// This direction ends once they are out.
+    ending: bool,
 }
 
 /// An idle one.
@@ -57,7 +59,7 @@ pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
 
 impl Records {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { stream, received: Buffer::empty(), sealed: Vec::new(), sent: 0 }
+        Self { stream, received: Buffer::empty(), sealed: Vec::new(), sent: 0, ending: false }
     }
 
     fn has_received(&self) -> bool {
@@ -209,6 +211,32 @@ impl Records {
     pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
         assert!(self.sealed.is_empty(), "the end of a direction follows a write that is still pending");
         self.stream.shutdown_write()
+    }
+
+    /// Bytes of the write that is pending and that the kernel has not taken yet.
+    pub(super) fn unsealed(&self) -> usize {
+        self.sealed.len() - self.sent
+    }
+
+    /// As [`super::Transport::end`].
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.ending = self.unsealed() > 0;
+        if self.ending { Ok(()) } else { self.stream.shutdown_write() }
+    }
+
+    /// As [`super::Transport::poll_drop_input`].
+    pub(super) fn poll_drop_input(&mut self, cx: &mut Context<'_>, place: &mut Buffer) -> Poll<io::Result<usize>> {
+        while self.unsealed() > 0 {
+            let slices = [IoSlice::new(&self.sealed[self.sent..])];
+            match self.stream.poll_write_slices(cx, &slices, false) {
+                Poll::Ready(written) => self.sent += written?,
+                Poll::Pending => break,
+            }
+        }
+        if self.unsealed() == 0 && std::mem::take(&mut self.ending) {
+            self.stream.shutdown_write()?;
+        }
+        self.stream.poll_read(cx, place)
     }
 
     /// What came is nothing but [`FILLER`], which is dropped.

@@ -1,6 +1,7 @@
 //! TLS over a stream. Owns what has come and was not read, and what was sealed and is not out; must never hold a buffer for
 //! a connection on which nothing happens.
 
+mod closing;
 mod handshake;
 
 use std::io::{self, IoSlice};
@@ -117,6 +118,8 @@ pub struct Tls {
     ended: bool,
     /// It failed: nothing is said to the peer any more.
     failed: bool,
+    /// Dropping it says nothing to the peer.
+    silent: bool,
     /// It failed because the server does not speak the protocol of early data, of which it has seen nothing.
     early_refused: bool,
     _counted: Counted,
@@ -195,6 +198,7 @@ impl Tls {
             closing: false,
             ended: false,
             failed: false,
+            silent: false,
             early_refused: false,
             _counted: Counted::new(),
         }
@@ -497,59 +501,6 @@ impl Tls {
         self.seal([bytes, &[]])?;
         let whole = self.output.try_flush(&mut self.stream, more)?;
         Ok(whole.then(|| std::mem::take(&mut self.covered)))
-    }
-
-    /// Says that nothing more is sent, then ends the stream's direction: where that does not go out at once, as soon as
-    /// whoever reads on lets it.
-    /// That of a handshake that goes on ends with it.
-    pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
-        if !self.is_whole() && !self.ended {
-            self.closing = true;
-            return Ok(());
-        }
-        self.closing = !self.say_goodbye()?;
-        if self.closing { Ok(()) } else { self.stream.shutdown_write() }
-    }
-
-    /// False: some of it has not gone out.
-    fn say_goodbye(&mut self) -> io::Result<bool> {
-        if self.failed || self.covered > 0 {
-            return Ok(true);
-        }
-        let Some(connection) = &mut self.connection else { return Ok(true) };
-        if connection.is_open() {
-            connection.close(self.output.vec());
-        } else {
-            connection.close_early(&mut self.input, self.output.vec());
-        }
-        self.output.advance(0);
-        self.output.try_flush(&mut self.stream, false)
-    }
-
-    /// Sends what this side has to say by itself, and ends its direction behind that if it is to end. A write that is
-    /// pending says it otherwise.
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.covered > 0 || (self.output.is_empty() && !self.closing) {
-            return Poll::Ready(Ok(()));
-        }
-        if self.closing
-            && let Some(connection) = self.connection.as_mut().filter(|own| own.is_open())
-        {
-            // It was not said by the end of the handshake.
-            connection.close(self.output.vec());
-            self.output.advance(0);
-        }
-        ready!(self.output.poll_flush(cx, &mut self.stream, false))?;
-        if !self.closing || !self.is_whole() {
-            return Poll::Ready(Ok(()));
-        }
-        self.closing = false;
-        Poll::Ready(self.stream.shutdown_write())
-    }
-
-    /// Closing it says nothing.
-    pub(super) fn be_silent(&mut self) {
-        self.failed = true;
     }
 
     /// Takes what came while it was idle, where that concerns the transport alone.

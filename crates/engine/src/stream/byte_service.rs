@@ -91,7 +91,6 @@ impl Between<'_> {
                 Err(outcome) => return Poll::Ready(outcome),
             }
             if self.over && self.output.is_empty() {
-                let _ = stream.shutdown_write();
                 return Poll::Ready(Outcome::new(Cause::Local, Phase::Request));
             }
             if progress {

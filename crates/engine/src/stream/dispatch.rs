@@ -416,7 +416,9 @@ fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: 
 pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
     let quiet = uploaded && client.conn.is_surely_settled();
-    if outcome.phase == Phase::Last || !(by_client || quiet) {
+    if uploaded && outcome.cause == Cause::ClientTimeout {
+        client.drop_connection();
+    } else if outcome.phase == Phase::Last || !(by_client || quiet) {
         client.linger();
     }
 }
@@ -475,7 +477,7 @@ fn answered(
         return Some(state);
     }
     // The request was read to its end, and the client's connection goes on.
-    let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
+    let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
     give_back(session, proxy, &state, leftover);
     conclude::conclude(session, state);
     depart(client, end);
@@ -507,14 +509,18 @@ fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftov
     state.borrow_mut().attempts.counts = Some(slot.release());
 }
 
-/// What becomes of the client's connection after an answer.
+/// The client's connection goes on after the end of a request. Without one, it ends as [`end_after`] has said.
 pub fn depart(client: &mut Client, end: Option<BodyEnd>) {
-    match end {
-        Some(end) => client.keep(end),
-        // Nothing unread: closing cannot reset what is still on its way to the client.
-        None if client.conn.is_settled() => {}
-        None => client.linger(),
+    if let Some(end) = end {
+        client.keep(end);
     }
+}
+
+/// The connection of a client ends after the answer that the state describes.
+#[cold]
+pub fn end_after(client: &mut Client, state: &SharedStreamState, up: &RequestBody) -> Option<BodyEnd> {
+    client.end_after(state.borrow().bytes.bytes_out, up.source_ended());
+    None
 }
 
 /// Whether one of both sides wants a direction spliced.

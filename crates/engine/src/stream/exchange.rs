@@ -545,7 +545,7 @@ impl<'a> Exchange<'a> {
                 self.note_link(&mut state.borrow_mut(), 1);
                 failed(Cause::Proxy, Phase::Data, 0)
             }
-            Err(FlowError::Write(_)) => failed(Cause::Client, Phase::Data, 0),
+            Err(FlowError::Write(_)) => failed(Cause::Client, self.flowing_phase(), 0),
             Err(FlowError::Read(_) | FlowError::Truncated | FlowError::Malformed(_)) => {
                 failed(Cause::Server, Phase::Data, 0)
             }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base::moment::{Moment, WallTime};
 use conn::downstream::Downstream;
+use conn::ending::{Ending, Manner};
 use conn::h1::{BodyEnd, Reuse};
 use conn::transport::Transport;
-
 use rt::LocalRc;
 
 use crate::session::Session;
@@ -36,6 +36,8 @@ pub struct Client {
     unannounced: bool,
     /// A stream began in TCP mode: the first request goes on with it.
     begun: bool,
+    /// A close-delimited answer (RFC 9112, section 6.3) or a tunnel has begun and is not complete.
+    cut_short: bool,
     /// What follows on the connection once the request has ended.
     reuse: Reuse,
 }
@@ -60,6 +62,7 @@ impl Client {
             ready: session.accepted,
             unannounced: false,
             begun: false,
+            cut_short: false,
             reuse: Reuse::Close,
         }
     }
@@ -76,6 +79,7 @@ impl Client {
             ready: now,
             unannounced: false,
             begun: false,
+            cut_short: false,
             reuse: Reuse::Close,
         }
     }
@@ -88,6 +92,66 @@ impl Client {
     /// The connection ends, but the client may still be sending: it gets the answer first.
     pub fn linger(&mut self) {
         self.reuse = Reuse::Linger;
+    }
+
+    /// Closes the connection at once: the client has closed it or is to get no answer, or all input was read and the answer is on
+    /// its way.
+    pub fn drop_connection(&mut self) {
+        self.reuse = Reuse::Drop;
+    }
+
+    /// Makes the end invisible to the client (`silent-drop`).
+    pub fn forget(&mut self, hops: Option<u8>) {
+        self.conn.forget(hops);
+        self.drop_connection();
+    }
+
+    /// Begins a close-delimited answer: until it is complete, dropping the connection resets it.
+    pub fn begin_undelimited(&mut self) {
+        self.cut_short = self.conn.is_connection();
+        self.conn.set_resets(true);
+    }
+
+    /// Whether a close-delimited answer is on its way.
+    pub fn is_undelimited(&self) -> bool {
+        self.cut_short
+    }
+
+    /// Completes a close-delimited answer.
+    pub fn complete_undelimited(&mut self) {
+        if std::mem::take(&mut self.cut_short) {
+            self.conn.set_resets(false);
+        }
+    }
+
+    /// The connection ends after an answer, all of which was written: it had that many bytes. `is_read`: the request was read to its
+    /// end.
+    pub fn end_after(&mut self, sent: u64, is_read: bool) {
+        /// An answer that leaves at once, whatever the client's window is (RFC 6928).
+        const LITTLE: u64 = 8 << 10;
+        self.complete_undelimited();
+        if !is_read || !self.conn.is_settled() {
+            self.linger();
+        } else if self.served == 0 && sent <= LITTLE {
+            // Nothing unread: closing cannot reset what is on its way to the client.
+            self.drop_connection();
+        }
+    }
+
+    /// Ends the connection with a reset: the server has failed before the end of a tunnel.
+    pub fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    /// Ends the connection. `None`: it is closed already.
+    pub fn end(self) -> Option<Ending> {
+        let manner = match self.reuse {
+            Reuse::Drop => return None,
+            _ if self.cut_short => Manner::Reset,
+            Reuse::Linger => Manner::CloseWhileSending,
+            _ => Manner::Close,
+        };
+        self.conn.end(manner, rt::now())
     }
 
     /// The connection goes over to a protocol with several streams.
@@ -157,16 +221,12 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                     client.since_date = rt::wall();
                     client.unannounced = session.is_leaving();
                 }
-                Reuse::Close => break,
                 Reuse::Several => {
                     rt::boxed_with((session, &mut *client), |(session, client)| several::serve(session, client)).await;
-                    if matches!(client.finish(), Reuse::Linger) {
-                        rt::boxed(linger(session, client)).await;
-                    }
                     break;
                 }
-                Reuse::Linger => {
-                    rt::boxed(linger(session, client)).await;
+                end @ (Reuse::Close | Reuse::Drop | Reuse::Linger) => {
+                    client.reuse = end;
                     break;
                 }
             }
@@ -215,26 +275,4 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
             return Poll::Pending;
         }
     }
-}
-
-/// After an answer that ended the connection while the client may still be sending: closes our direction and reads
-/// what comes until the client closes too, so that the answer is not lost to a reset. Bounded in bytes and by
-/// `timeout client`.
-async fn linger(session: &Session, client: &mut Client) {
-    /// What is read and dropped at most.
-    const MOST: usize = 1 << 20;
-    if !client.conn.begin_linger() {
-        return;
-    }
-    let limit = session.proxy().timeouts.client_fin.or(session.proxy().timeouts.client);
-    let limit = limit.unwrap_or(Duration::from_secs(10));
-    client.timer.arm(Some(rt::now() + limit));
-    let mut left = MOST;
-    std::future::poll_fn(|cx| {
-        if client.timer.poll_expired(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        client.conn.poll_drain(cx, &mut left)
-    })
-    .await;
 }

@@ -12,6 +12,7 @@ mod byte_service;
 pub mod cache;
 mod cacheability;
 mod capturing;
+pub mod closing;
 pub mod conclude;
 pub mod connect;
 mod content;

@@ -260,10 +260,13 @@ pub async fn reply<R: Remainder>(
     } else {
         session.end(state);
     }
-    let (keep, empty) = (answer.keep, answer.bytes.is_empty());
+    let (keep, length) = (answer.keep, answer.bytes.len());
     page::keep_text(session, answer);
-    if !sent || empty || (closes && client.conn.is_settled()) {
+    if !sent || length == 0 {
         return;
+    }
+    if closes {
+        return client.end_after(length as u64, true);
     }
     let end = if keep && client.conn.is_connection() { rest.read(session, client).await } else { None };
     match end {

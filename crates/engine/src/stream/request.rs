@@ -85,10 +85,11 @@ pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Cli
             tracking::request(session, &mut state.borrow_mut());
             body
         }
-        Received::Nothing | Received::Silence | Received::Preface => {
-            session.end(state);
-            return;
+        Received::Silence => {
+            client.drop_connection();
+            return session.end(state);
         }
+        Received::Nothing | Received::Preface => return session.end(state),
         Received::Unspoken => return refuse_silently(session, state, begun),
         Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
@@ -138,6 +139,7 @@ async fn withdraw(session: &Session, client: &mut Client, state: SharedStreamSta
 async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamState, stopped: Stopped, body: UnreadBody) {
     match stopped {
         Stopped::Cut(outcome) => {
+            client.drop_connection();
             // There is no request yet.
             state.borrow_mut().forget_request();
             dispatch::cut(session, state, outcome);

@@ -11,7 +11,7 @@ use live::trace::events;
 use crate::session::Session;
 use crate::stream::answer::Ending;
 use crate::stream::connect::Refusal;
-use crate::stream::dispatch::{Failed, depart, fail, trailers};
+use crate::stream::dispatch::{Failed, depart, end_after, fail, trailers};
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_refused_unread};
@@ -100,7 +100,10 @@ pub async fn stored(
             tracing::service(session, &state.borrow(), &events::APPLET_FREE);
             client.conn.release();
             conclude::conclude(session, state);
-            depart(client, body.absent().ok());
+            match body.absent() {
+                Ok(end) => client.keep(end),
+                Err(_) => client.linger(),
+            }
         }
         Err(begun) => {
             let arguments = (session, client, state, (&mut stored, begun), body);
@@ -241,7 +244,7 @@ async fn answer(
     match end {
         End::Answered => {
             state.borrow_mut().outcome = SERVED;
-            let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
+            let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, &up) };
             conclude::conclude(session, state);
             depart(client, rest);
         }

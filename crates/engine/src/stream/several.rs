@@ -18,14 +18,22 @@ use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::metrics::Http2Connection;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, private, request, tracking};
+use crate::stream::{closing, conclude, private, request, tracking};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
     let share = stream_share(session);
     let Some(connection) = Connection::of(conn, terms(session, share.as_ref())) else { return };
-    if carry(session, connection, timer).await {
+    let is_gone = carry(session, connection, timer).await;
+    end(client, is_gone);
+}
+
+/// Clients send windows and pings as they read: what they have not read yet is lost where the connection is closed.
+fn end(client: &mut Client, is_gone: bool) {
+    if is_gone {
+        client.drop_connection();
+    } else {
         client.linger();
     }
 }
@@ -34,11 +42,12 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
     if let Some(connection) = Connection::reversed(conn, terms(session, None)) {
-        carry(session, connection, timer).await;
+        let is_gone = carry(session, connection, timer).await;
+        end(client, is_gone);
     }
 }
 
-/// Carries the streams of a connection to its end. Whether the client has broken the protocol.
+/// Carries the streams of a connection to its end. Whether the client has gone.
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> bool {
     let open = Http2Connection::with_client(session);
     let mut waiting = Waiting::default();
@@ -54,7 +63,26 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
     settle(session, &connection, &open);
-    connection.is_broken()
+    flush(session, &mut connection, timer).await;
+    connection.is_gone()
+}
+
+/// Sends what a connection has left, as long as its client takes something of that within `timeout client`.
+async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
+    let timeouts = &session.proxy().timeouts;
+    let patience = timeouts.client_fin.or(timeouts.client).unwrap_or(closing::PATIENCE);
+    let mut deadline = rt::now() + patience;
+    std::future::poll_fn(|cx| {
+        while let Poll::Ready(sent) = connection.poll_flush(cx) {
+            if sent == 0 {
+                return Poll::Ready(());
+            }
+            deadline = rt::now() + patience;
+        }
+        timer.arm(Some(deadline));
+        timer.poll_expired(cx)
+    })
+    .await;
 }
 
 /// Whether a connection has to begin with the preface of HTTP/2: its listening address speaks nothing else, or TLS has agreed

@@ -121,6 +121,7 @@ pub fn serve<'a>(
             Err(outcome) => {
                 if matches!(outcome.phase, Phase::Queue | Phase::Connect) {
                     take_in(client);
+                    client.drop_connection();
                 }
                 outcome
             }
@@ -187,7 +188,11 @@ fn inspect<'a>(
     rt::boxed_with((session, client, state, rules), |(session, client, state, rules)| async move {
         let Client { conn, timer, .. } = &mut *client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        match content::request(session, stream, input, timer, state, rules).await? {
+        let passed = content::request(session, stream, input, timer, state, rules).await;
+        if passed.is_err() {
+            client.drop_connection();
+        }
+        match passed? {
             Passed::Goes => Ok(false),
             Passed::Upgraded => Ok(true),
             Passed::Served(service) => Err(served(session, client, state, service).await),
@@ -337,7 +342,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = SilenceLimits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, conn, &mut link.carrier, timer, &limits, (session, state)).await,
+                Ok(true) => carry(duplex, client, &mut link.carrier, &limits, (session, state)).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
@@ -361,18 +366,17 @@ const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
 pub async fn carry(
     duplex: Duplex,
-    client: &mut Downstream,
+    client: &mut Client,
     server: &mut Carrier,
-    timer: &mut rt::Timer,
     limits: &SilenceLimits,
     (session, state): (&Session, &SharedStreamState),
 ) -> Outcome {
     let now = rt::now();
     let mut carriage = Carriage {
         duplex,
-        client,
+        client: &mut client.conn,
         server,
-        timer,
+        timer: &mut client.timer,
         limits,
         session,
         state,
@@ -380,7 +384,16 @@ pub async fn carry(
         client_side: Activity::new(now, limits.independent_client),
         server_side: Activity::new(now, limits.independent_server),
     };
-    std::future::poll_fn(|cx| carriage.poll(cx)).await
+    let outcome = std::future::poll_fn(|cx| carriage.poll(cx)).await;
+    let (client_ended, is_told) = (carriage.duplex.client_ended(), carriage.duplex.down.is_finished());
+    let is_late = outcome.cause == Cause::ClientTimeout && carriage.duplex.writes_to(Side::Client);
+    if is_late || (outcome == Outcome::default() && client_ended) {
+        client.drop_connection();
+    } else if outcome.cause == Cause::Server && !is_told {
+        // An orderly end would say that the server has sent everything.
+        client.cut_short();
+    }
+    outcome
 }
 
 struct Carriage<'a> {

@@ -30,9 +30,7 @@ pub async fn carry(
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
         let limits = tcp::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
-        let outcome =
-            tcp::carry(duplex, &mut client.conn, &mut link.carrier, &mut client.timer, &limits, (session, &state))
-                .await;
+        let outcome = tcp::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
         state.borrow_mut().outcome = outcome;
     }
     drop(link);

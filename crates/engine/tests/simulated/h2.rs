@@ -552,7 +552,7 @@ fn a_stream_without_a_window_is_left_in_time() {
         client.get(5, "/n").await;
         assert!(client.answer(5).await.ended);
         let lines = world.lines(3).await;
-        assert!(lines.iter().any(|line| line.contains(" cD-- ")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains(" cL-- ")), "{lines:?}");
     });
 }
 

@@ -90,6 +90,25 @@ fn within_the_answer_by_default() {
     });
 }
 
+/// The server is told, and decides when its answer ends.
+#[test]
+fn within_an_answer_that_the_end_delimits() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        let (mut client, mut server, _s1) = asked().await;
+        server.send("HTTP/1.1 200 OK\r\n\r\nhel").await;
+        client.expect("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhel").await;
+        sleep(50).await;
+        client.half_close();
+        server.expect_eof().await;
+        client.expect_silence(50).await;
+        server.send("lo").await;
+        server.close();
+        client.expect("lo").await;
+        client.expect_eof().await;
+        world.expect_log(&[r#"l l/s1 0/0/0/0/100 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
+    });
+}
+
 #[test]
 fn within_the_answer_without_the_option() {
     listen(PATIENT).run(|world| async move {

@@ -379,6 +379,33 @@ impl Secure {
         }
     }
 
+    /// Sends plain bytes as far as the other side takes them. Whether it takes them all.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        for part in bytes.chunks(100_000) {
+            let mut sent = 0;
+            while sent < part.len() {
+                sent += self.connection.send([&part[sent..], &[]], usize::MAX, &mut self.out).unwrap();
+            }
+            if !self.peer.try_send(std::mem::take(&mut self.out)).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What comes next, however much that is; nothing at the end.
+    pub async fn receive_some(&mut self) -> Vec<u8> {
+        if self.received.is_empty() {
+            self.fill().await;
+        }
+        std::mem::take(&mut self.received)
+    }
+
+    /// Whether the other side has said that nothing more comes, as far as the end was read.
+    pub fn has_closed_in_order(&self) -> bool {
+        self.ended == Some(true)
+    }
+
     /// Nothing more comes, and the other side has said so.
     pub async fn expect_end(&mut self) {
         while self.fill().await {}

@@ -321,6 +321,9 @@ fn a_soft_stop_ends_the_connection_behind_its_last_stream() {
         server.send(OK).await;
         client.expect(1, "HTTP/1.1 200 OK", "ok").await;
         client.expect_end().await;
+        // The connection lasts until the client closes its direction.
+        drop(client);
+        sleep(2).await;
         assert!(world.is_drained().await);
         world.forget_log();
     });

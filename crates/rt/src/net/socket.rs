@@ -152,6 +152,33 @@ impl Socket {
         }
     }
 
+    /// Bytes that were written and that the kernel has not sent yet. Only TCP counts them: 0 for other sockets.
+    pub(crate) fn unsent(&self) -> usize {
+        match self {
+            Socket::Os(fd) => sys::socket::unsent(fd.as_raw_fd()).unwrap_or(0),
+            Socket::Sim(socket) => socket.unsent(),
+        }
+    }
+
+    /// Bytes that were written and that the peer's kernel has not acknowledged yet. Only TCP counts them: 0 for other sockets.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        match self {
+            Socket::Os(fd) => sys::socket::unacknowledged(fd.as_raw_fd()).unwrap_or(0),
+            Socket::Sim(socket) => socket.unacknowledged(),
+        }
+    }
+
+    /// Makes closing end the connection in order again.
+    pub(crate) fn clear_linger(&self) -> io::Result<()> {
+        match self {
+            Socket::Os(fd) => sys::socket::clear_linger(fd.as_raw_fd()),
+            Socket::Sim(socket) => {
+                socket.clear_reset_on_close();
+                Ok(())
+            }
+        }
+    }
+
     /// The descriptor, if it is one of the kernel's.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         match self {

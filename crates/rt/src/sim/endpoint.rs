@@ -106,6 +106,21 @@ impl SimSocket {
     }
 
     #[cold]
+    pub(crate) fn unsent(&self) -> usize {
+        self.with(|world, node| world.unsent(node))
+    }
+
+    #[cold]
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.with(|world, node| world.unacknowledged(node))
+    }
+
+    #[cold]
+    pub(crate) fn clear_reset_on_close(&self) {
+        self.with(World::clear_reset_on_close);
+    }
+
+    #[cold]
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         self.with(World::shutdown_write)
     }

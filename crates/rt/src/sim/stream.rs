@@ -1,6 +1,10 @@
 //! Simulated streams: two endpoints, each with what has arrived for it, joined by a link with latency.
 //!
 //! Bytes must never overtake each other, and none may be lost while both ends live.
+//!
+//! As in a kernel, half of what a direction holds is in the receiver's window, the rest waits in the sender's buffer. Closing
+//! a socket with unread input sends a reset, and so does input for a closed socket: what waits in the sender's buffer then is lost,
+//! and the end of the direction with it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,6 +34,8 @@ pub(super) struct Endpoint {
     arrived: VecDeque<u8>,
     /// Bytes on the way here.
     coming: usize,
+    /// Bytes that still arrive before the reset, once the sender has dropped its send buffer.
+    cut: Option<usize>,
     /// When the last thing that is on the way here arrives: nothing overtakes it.
     last_arrival: Moment,
     /// The peer's end has arrived.
@@ -56,6 +62,7 @@ impl Endpoint {
             link,
             arrived: VecDeque::new(),
             coming: 0,
+            cut: None,
             last_arrival: Moment::ZERO,
             read_closed: false,
             write_closed: false,
@@ -73,6 +80,25 @@ impl Endpoint {
 
     fn room_for_peer(&self) -> usize {
         self.link.buffer.saturating_sub(self.arrived.len() + self.coming)
+    }
+
+    /// Bytes that wait in the sender's buffer, because the window here is full.
+    fn unsent(&self) -> usize {
+        (self.arrived.len() + self.coming).saturating_sub(self.link.buffer / 2)
+    }
+
+    /// Bytes that have not come into the window here.
+    fn unacknowledged(&self) -> usize {
+        self.coming + self.arrived.len().saturating_sub(self.link.buffer / 2)
+    }
+
+    /// Drops the send buffer of the sender: the last bytes that it was given.
+    fn drop_unsent(&mut self) {
+        let unsent = self.unsent();
+        if unsent > 0 && self.cut.is_none() {
+            self.cut = Some(self.coming.saturating_sub(unsent));
+            self.arrived.truncate(self.arrived.len() - unsent.saturating_sub(self.coming));
+        }
     }
 }
 
@@ -121,6 +147,18 @@ impl World {
     /// The same for the socket of a node.
     pub(super) fn send_capacity(&self, node: Key) -> usize {
         self.peek_endpoint(node).map_or(0, |endpoint| self.room_to_write(endpoint))
+    }
+
+    /// Bytes that a socket was given and that wait for the window of its peer.
+    pub(super) fn unsent(&self, node: Key) -> usize {
+        let peer = self.peek_endpoint(node).and_then(|endpoint| endpoint.peer);
+        peer.and_then(|peer| self.peek_endpoint(peer)).map_or(0, Endpoint::unsent)
+    }
+
+    /// Bytes that a socket was given and that have not come into the window of its peer.
+    pub(super) fn unacknowledged(&self, node: Key) -> usize {
+        let peer = self.peek_endpoint(node).and_then(|endpoint| endpoint.peer);
+        peer.and_then(|peer| self.peek_endpoint(peer)).map_or(0, Endpoint::unacknowledged)
     }
 
     /// When something that is sent now arrives over a link.
@@ -194,7 +232,12 @@ impl World {
         };
         endpoint.coming -= bytes.len();
         if !endpoint.failed {
-            endpoint.arrived.extend(bytes);
+            let mut count = bytes.len();
+            if let Some(left) = &mut endpoint.cut {
+                count = count.min(*left);
+                *left -= count;
+            }
+            endpoint.arrived.extend(&bytes[..count]);
             self.trigger(to);
         }
     }
@@ -206,7 +249,7 @@ impl World {
             let later = self.now + RETRANSMIT_AFTER;
             return self.schedule(later, Happening::End { to });
         }
-        if let Some(endpoint) = self.endpoint(to) {
+        if let Some(endpoint) = self.endpoint(to).filter(|endpoint| endpoint.cut.is_none()) {
             endpoint.read_closed = true;
         }
         self.trigger(to);
@@ -220,9 +263,11 @@ impl World {
         }
     }
 
-    /// A reset is on its way to an endpoint. It may overtake data, as resets do not wait for retransmissions.
+    /// A reset is on its way to an endpoint, and nothing of what its peer had not sent yet.
     pub(super) fn reset_later(&mut self, to: Key) {
-        let Some(link) = self.peek_endpoint(to).map(|endpoint| endpoint.link) else { return };
+        let Some(endpoint) = self.endpoint(to) else { return };
+        endpoint.drop_unsent();
+        let link = endpoint.link;
         let at = self.ordered_arrival(to, link);
         self.schedule(at, Happening::Reset { to });
     }
@@ -331,6 +376,12 @@ impl World {
             Some(Kind::Stream(endpoint)) => endpoint.reset_on_close = true,
             Some(Kind::Listener(backlog)) => backlog.reset_on_close = true,
             _ => {}
+        }
+    }
+
+    pub(super) fn clear_reset_on_close(&mut self, key: Key) {
+        if let Some(endpoint) = self.endpoint(key) {
+            endpoint.reset_on_close = false;
         }
     }
 

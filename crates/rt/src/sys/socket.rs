@@ -85,6 +85,11 @@ pub(crate) fn set_linger_zero(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
+/// Ends what [`set_linger_zero`] began.
+pub(crate) fn clear_linger(fd: RawFd) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 0, l_linger: 0 })
+}
+
 /// Undoes [`listen`] and [`connect`]: the socket stays bound as far as it was bound to a port.
 pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
@@ -265,6 +270,25 @@ pub(crate) fn send_capacity(fd: RawFd) -> io::Result<usize> {
         place.map_or(0, u32::from_ne_bytes)
     };
     Ok(variable(LIMIT).saturating_sub(variable(IN_FLIGHT).max(variable(QUEUED))) as usize)
+}
+
+/// Bytes of a TCP connection that the kernel has not sent yet, because of the peer's window or of congestion (`SIOCOUTQNSD`).
+pub(crate) fn unsent(fd: RawFd) -> io::Result<usize> {
+    /// From the kernel's `linux/sockios.h`.
+    const SIOCOUTQNSD: libc::c_ulong = 0x894B;
+    queued(fd, SIOCOUTQNSD)
+}
+
+/// Bytes of a TCP connection that the peer's kernel has not acknowledged yet, the end of the direction included (`SIOCOUTQ`).
+pub(crate) fn unacknowledged(fd: RawFd) -> io::Result<usize> {
+    queued(fd, libc::TIOCOUTQ as libc::c_ulong)
+}
+
+fn queued(fd: RawFd, request: libc::c_ulong) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: both requests write one `int`, which `count` is.
+    check(unsafe { libc::ioctl(fd, request as _, &raw mut count) })?;
+    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Where a connection went before the packet filter sent it here. The kernel keeps IPv4 and IPv6 apart.

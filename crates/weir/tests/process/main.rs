@@ -23,6 +23,7 @@ mod dashboard_page;
 mod demonstration;
 mod descriptors;
 mod early_data;
+mod endings;
 mod exhaustion;
 mod external;
 mod grpc;

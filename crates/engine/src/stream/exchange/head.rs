@@ -370,11 +370,20 @@ impl Exchange<'_> {
         Ok(())
     }
 
+    /// The connection of the client ends after the answer that begins.
+    #[cold]
+    fn begin_last(&mut self, undelimited: bool) {
+        self.down.close_behind(self.upload == Upload::Done);
+        if undelimited {
+            self.client.begin_undelimited();
+        }
+    }
+
     /// What the rules put in an answer's place, or that there is none.
     pub(in crate::stream) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
             // What the system does not let happen quietly happens all the same.
-            self.client.conn.forget(hops);
+            self.client.forget(hops);
             let state = &mut *self.state.borrow_mut();
             state.status = state.server_status.map_or(state.status, i32::from);
         }
@@ -458,7 +467,9 @@ impl Exchange<'_> {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         self.settle();
-        self.down.close_behind(!self.keep_client && self.upload == Upload::Done);
+        if !self.keep_client {
+            self.begin_last(plan.is_undelimited());
+        }
         if self.terms.splice_response {
             self.down.splice();
         }

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::flow::FlowStep;
+use conn::upstream::Upstream;
 use rt::net::Hangup;
 
 use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
@@ -140,7 +141,7 @@ impl Exchange<'_> {
     fn client_expired(&self) -> End {
         let (phase, status) = match self.answer {
             Answer::Awaited => (Phase::Headers, 400),
-            Answer::Flowing => (Phase::Data, 0),
+            Answer::Flowing => (self.flowing_phase(), 0),
             Answer::Done => (Phase::Last, 0),
         };
         End::Failed { outcome: Outcome::new(Cause::ClientTimeout, phase), status, page: status > 0 }
@@ -159,6 +160,21 @@ impl Exchange<'_> {
         End::Failed { outcome: Outcome::new(Cause::ServerTimeout, phase), status, page: status > 0 }
     }
 
+    /// How far an answer is whose client fails.
+    pub(super) fn flowing_phase(&self) -> Phase {
+        if self.down.has_come() { Phase::Last } else { Phase::Data }
+    }
+
+    /// Tells the server that nothing more comes, on a connection of this request alone.
+    #[cold]
+    fn pass_half_close(&mut self) {
+        self.reusable = false;
+        if let Upstream::H1(transport) = &mut self.upstream {
+            // A connection that has failed shows that in the other direction.
+            let _ = transport.shutdown_write();
+        }
+    }
+
     /// The client closed its direction or is gone altogether.
     fn client_gone(&mut self, hangup: Hangup) -> Option<End> {
         let awaited = self.answer == Answer::Awaited;
@@ -169,8 +185,14 @@ impl Exchange<'_> {
                 self.half_closed = true;
                 return None;
             }
+            // The end of the answer's connection is the server's to choose, as the end of the request's is the client's.
+            Hangup::PeerClosed if self.client.is_undelimited() && self.upload == Upload::Done => {
+                self.half_closed = true;
+                self.pass_half_close();
+                return None;
+            }
             Hangup::PeerClosed if awaited => Phase::Headers,
-            Hangup::PeerClosed | Hangup::Error => Phase::Data,
+            Hangup::PeerClosed | Hangup::Error => self.flowing_phase(),
         };
         let status = if awaited { 400 } else { 0 };
         Some(End::Failed { outcome: Outcome::new(Cause::Client, phase), status, page: status > 0 })

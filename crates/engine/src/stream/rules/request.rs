@@ -229,7 +229,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
         }
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.
-            client.conn.forget(hops);
+            client.forget(hops);
             return cut(session, state, ending.outcome);
         }
     }

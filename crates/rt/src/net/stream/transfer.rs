@@ -16,6 +16,24 @@ impl Stream {
         self.socket.send_capacity()
     }
 
+    /// Bytes that were written and that the kernel has not sent yet. A system call.
+    pub fn unsent(&self) -> usize {
+        self.socket.unsent()
+    }
+
+    /// Bytes that were written and that the peer's kernel has not acknowledged yet. A system call.
+    pub fn unacknowledged(&self) -> usize {
+        self.socket.unacknowledged()
+    }
+
+    /// Ends the effect of [`Stream::set_linger_zero`]: dropping the stream ends the connection in order again.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn clear_linger(&mut self) -> io::Result<()> {
+        self.socket.clear_linger()
+    }
+
     /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
     pub(in crate::net) fn poll_receive_by(
         &mut self,

@@ -1,0 +1,99 @@
+//! The end of a transport: in order or by a reset, and what it still has to send before. Must never decide which.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use super::Transport;
+
+impl Transport {
+    /// Ends the direction to the peer in order, once what is left of a write was sent.
+    ///
+    /// # Errors
+    /// The socket's: `NotConnected` after a reset.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.shutdown_write(),
+            Self::Tls(tls) => tls.end(),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => records.end(),
+        }
+    }
+
+    /// Reads some bytes and drops them; 0 is the end. Sends what is left before the end of the direction.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn poll_drop_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut place = rt::buffer();
+        match self {
+            Self::Plain(stream) => stream.poll_read(cx, &mut place),
+            Self::Tls(tls) => tls.poll_drop_input(cx, &mut place),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => records.poll_drop_input(cx, &mut place),
+        }
+    }
+
+    /// Sets whether dropping the transport resets the connection, without `close_notify` before. It is set while a close-delimited
+    /// message is sent, so that no failure of this process passes for the end of the message.
+    pub fn set_resets(&mut self, resets: bool) {
+        if let Self::Tls(tls) = self {
+            tls.set_silent(resets);
+        }
+        // A socket that has failed has no end in order.
+        let _ = match self {
+            Self::Plain(stream) => set(stream, resets),
+            Self::Tls(tls) => set(tls, resets),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => set(records, resets),
+        };
+    }
+
+    /// A write that is pending is not repeated: what is left of it goes out as input is dropped.
+    pub(crate) fn give_up_write(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.give_up_write();
+        }
+    }
+
+    /// Bytes that were written and that the kernel has not sent yet. A system call.
+    pub(crate) fn unsent(&self) -> usize {
+        match self {
+            Self::Plain(stream) => stream.unsent(),
+            Self::Tls(tls) => tls.unsent() + tls.unsealed(),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => records.unsent() + records.unsealed(),
+        }
+    }
+
+    /// Bytes that were written and that the peer's kernel has not acknowledged yet. A system call.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        match self {
+            Self::Plain(stream) => stream.unacknowledged(),
+            Self::Tls(tls) => tls.unacknowledged() + tls.unsealed(),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => records.unacknowledged() + records.unsealed(),
+        }
+    }
+}
+
+fn set(stream: &mut rt::net::Stream, resets: bool) -> io::Result<()> {
+    if resets { stream.set_linger_zero() } else { stream.clear_linger() }
+}
+
+impl super::tls::Tls {
+    /// As [`Transport::poll_drop_input`]. Records that arrive after our `close_notify` are not decrypted.
+    pub(super) fn poll_drop_input(
+        &mut self,
+        cx: &mut Context<'_>,
+        place: &mut base::buffer::Buffer,
+    ) -> Poll<io::Result<usize>> {
+        if !self.is_whole() {
+            return self.poll_read(cx, place);
+        }
+        if let Poll::Ready(said) = self.poll_say(cx) {
+            said?;
+        }
+        let count = ready!((**self).poll_read(cx, place))?;
+        Poll::Ready(Ok(count))
+    }
+}
