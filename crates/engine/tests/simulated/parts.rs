@@ -132,8 +132,8 @@ pub struct End {
     settled: bool,
     /// The last stream that a GOAWAY leaves.
     pub gone: Option<u32>,
-    /// The code of the last RST_STREAM.
-    pub reset: Option<u32>,
+    /// A stream was reset as refused.
+    pub refused: bool,
 }
 
 impl End {
@@ -152,7 +152,7 @@ impl End {
             pings: 0,
             settled: false,
             gone: None,
-            reset: None,
+            refused: false,
         }
     }
 
@@ -245,7 +245,7 @@ impl End {
             }
             Kind::GoAway => self.gone = Some(number),
             Kind::RstStream => {
-                self.reset = Some(number);
+                self.refused |= number == ErrorCode::RefusedStream as u32;
                 self.messages.entry(stream).or_default().end = Some(Part::Reset);
             }
             Kind::Headers => {
