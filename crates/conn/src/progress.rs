@@ -23,6 +23,9 @@ impl TimeoutProgress {
     }
 }
 
+/// Payload of a longer frame or record that counts before the rest is here: a buffer of the usual size.
+const PART: usize = 16_384;
+
 /// Payload of frames or records that comes in parts: it counts once its frame has all of it, or once it fills a buffer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameProgress {
@@ -36,7 +39,7 @@ impl FrameProgress {
     #[inline]
     pub(crate) fn note(&mut self, payload: usize, is_whole: bool) {
         self.part += payload;
-        if self.part > 0 && (is_whole || self.part >= rt::buffer_size()) {
+        if self.part > 0 && (is_whole || self.part >= PART) {
             *self = Self { part: 0, completed: true };
         }
     }
@@ -54,16 +57,15 @@ mod tests {
 
     #[test]
     fn a_frame_counts_once_it_is_whole_or_fills_a_buffer() {
-        let buffer = rt::buffer_size();
         for (parts, completes) in [
             (&[(0, true)][..], false),
             (&[(1, true)], true),
             (&[(1, false), (9, false)], false),
             (&[(1, false), (9, true)], true),
             (&[(1, false), (0, true)], true),
-            (&[(buffer, false)], true),
-            (&[(buffer - 1, false)], false),
-            (&[(buffer - 1, false), (1, false)], true),
+            (&[(PART, false)], true),
+            (&[(PART - 1, false)], false),
+            (&[(PART - 1, false), (1, false)], true),
         ] {
             let mut progress = FrameProgress::default();
             parts.iter().for_each(|(payload, is_whole)| progress.note(*payload, *is_whole));
