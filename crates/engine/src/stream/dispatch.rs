@@ -8,7 +8,7 @@ use config::spec::{CloseMode, RetryOn, SpliceSpec};
 use conn::carrier::RequestFormat;
 use conn::exchange::{Coding, RequestBody, RequestLine};
 use conn::flow::{FlowError, Trailers};
-use conn::h1::{self, BodyEnd, HeadLimits, Spelling, UnreadBody};
+use conn::h1::{self, HeadLimits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
 use expression::record::Origin;
@@ -21,6 +21,7 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::connect::{self, Target};
+use crate::stream::departure::{depart, end_after, leave};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
 use crate::stream::filter::Filters;
@@ -411,18 +412,6 @@ fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: 
     recogniser.hash(&Subject { source: state.source(session), request: Some(request), bytes })
 }
 
-/// How the connection of a client ends whose request failed. Closing it with unread bytes is a reset, and that
-/// would take from the client what it has not received yet of an earlier answer.
-pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
-    let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
-    let quiet = uploaded && client.conn.is_surely_settled();
-    if uploaded && outcome.cause == Cause::ClientTimeout {
-        client.drop_connection();
-    } else if outcome.phase == Phase::Last || !(by_client || quiet) {
-        client.linger();
-    }
-}
-
 /// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
 /// another one than this.
 fn again(
@@ -507,20 +496,6 @@ fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftov
         drop(link);
     }
     state.borrow_mut().attempts.counts = Some(slot.release());
-}
-
-/// The client's connection goes on after the end of a request. Without one, it ends as [`end_after`] has said.
-pub fn depart(client: &mut Client, end: Option<BodyEnd>) {
-    if let Some(end) = end {
-        client.keep(end);
-    }
-}
-
-/// The connection of a client ends after the answer that the state describes.
-#[cold]
-pub fn end_after(client: &mut Client, state: &SharedStreamState, up: &RequestBody) -> Option<BodyEnd> {
-    client.end_after(state.borrow().bytes.bytes_out, up.source_ended());
-    None
 }
 
 /// Whether one of both sides wants a direction spliced.

@@ -17,6 +17,7 @@ pub mod conclude;
 pub mod connect;
 mod content;
 mod decompression;
+mod departure;
 pub mod dispatch;
 mod early;
 pub mod evaluate;
