@@ -24,7 +24,7 @@ _weir() {
         values='--view --sort --filter --interval'
         ;;
     *)
-        words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dM -dI -dF -dZ -dT -dV -dG -de -dp -dk -dv -dc -dt -dA'
+        words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dV -dM -dI -dF -dZ -dT -dG -de -dp -dk -dv -dc -dt -dA'
         files='-f -C -p -x'
         values='-L -S -sf -st -n -N -m -dt'
         [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top completions manual $words"

@@ -284,7 +284,9 @@ pub fn judge(case: &Case, outcome: &Outcome, sinks: u64, exact: bool) {
             };
             assert!(fits, "it ended with {why}");
             let at_the_source = matches!(case.end, End::SourceCloses(_) | End::SourceFails(_));
-            assert!(!at_the_source || !whole_came, "the end was there and was not seen");
+            // A reset may overtake bytes that its sender still had to send.
+            let lost = !exact && matches!(case.end, End::SourceFails(_));
+            assert!(!at_the_source || !whole_came || lost, "the end was there and was not seen");
         }
     }
 }
