@@ -164,11 +164,25 @@ pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
             Owner::Backend(proxy) => (&first.proxies[proxy.index].back, Some((proxy, None))),
             Owner::Server(proxy, server) => (&first.servers[server.serial], Some((proxy, Some(server.index)))),
         };
+        let bodies = match owner {
+            Owner::Frontend(proxy) => Some(&first.proxies[proxy.index].front_content),
+            Owner::Backend(proxy) => Some(&first.proxies[proxy.index].back_content),
+            Owner::Listener(..) | Owner::Server(..) => None,
+        };
         for (column, value) in &kept.values {
             counters.preset(column, *value, now);
+            if let Some(bodies) = bodies {
+                bodies.preset(column, *value);
+            }
+            if let Owner::Frontend(proxy) = owner {
+                first.proxies[proxy.index].front_http2.preset(column, *value);
+            }
             if let Some((proxy, server)) = live {
                 shared.live.proxies[proxy.index].preset(server, column, *value, now);
             }
+        }
+        if matches!(owner, Owner::Frontend(_)) {
+            counters.requests.set(kept.requests());
         }
     }
 }

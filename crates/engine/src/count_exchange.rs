@@ -67,9 +67,12 @@ pub fn shares_server(process: &Process, serial: usize) -> bool {
     counts.is_some_and(|counts| counts.has_server(serial))
 }
 
-/// Exchanges the counts for the last time, and gives the records back. After the last worker has ended.
-pub fn finish(process: &Process) {
+/// Exchanges the counts for the last time, and gives the records back unless the next process is to go on with them. After the last
+/// worker has ended.
+pub fn finish(process: &Process, are_kept: bool) {
     let Some(mut counts) = process.shared_counts.get() else { return };
     let _ = counts.exchange(&process.generation().program, &process.counters);
-    let _ = counts.release();
+    if !are_kept {
+        let _ = counts.release();
+    }
 }

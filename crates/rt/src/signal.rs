@@ -67,8 +67,9 @@ fn take_one(number: i32) -> bool {
 /// Removes what a starting program may have inherited: every signal is unblocked in this thread, and SIGINT, which a
 /// shell ignores in its background commands, has its effect again. Call it before other threads start. The other
 /// dispositions stay: SIGTERM is ignored on purpose only. SIGXFSZ is ignored: a write beyond the limit on the size of files is
-/// an error for whoever writes, and not the end of the process.
+/// an error for the writer, and not the end of the process. SIGSEGV and SIGBUS end the process also where they were sent.
 pub fn discard_inherited() {
+    sys::signal::end_by_sent_faults();
     sys::signal::set_ignored(libc::SIGXFSZ);
     sys::signal::set_default(Signal::Interrupt.number());
     sys::signal::unblock_all();

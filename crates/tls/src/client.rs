@@ -162,6 +162,14 @@ impl Client {
         all.flat_map(|authorities| authorities.files()).collect()
     }
 
+    /// Resumes sessions that the same server has given in the configuration before this one, if nothing differs that it is asked.
+    pub fn resume_for(&self, before: &Self) {
+        let former = before.ready();
+        if self.ready().settings == former.settings {
+            *self.ready.write().unwrap_or_else(PoisonError::into_inner) = former;
+        }
+    }
+
     fn exchange(&self, settings: Settings) -> Result<bool, String> {
         let ready = Arc::new(Ready::new(settings)?);
         *self.ready.write().unwrap_or_else(PoisonError::into_inner) = ready;

@@ -102,6 +102,11 @@ pub struct Ignored(u128);
 pub type WrongList = String;
 
 impl Ignored {
+    /// A bit for each number.
+    pub(crate) fn bits(self) -> u128 {
+        self.0
+    }
+
     /// Reads a list: `all`, or numbers and names between commas.
     ///
     /// # Errors

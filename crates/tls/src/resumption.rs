@@ -1,7 +1,7 @@
 //! How sessions of clients are resumed, and for how long: by tickets under keys of this process or of a file, or remembered
 //! here. Must never resume one that is older than it may be, nor under other terms than its client was verified by.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use rustls::TicketRotator;
@@ -47,17 +47,28 @@ impl Default for Resumption {
 
 impl Resumption {
     /// What makes tickets, whichever certificate they belong to.
-    pub(crate) fn ticketer(&self) -> Result<Option<Arc<dyn ProducesTickets>>, String> {
-        match &self.tickets {
-            Tickets::None => Ok(None),
-            Tickets::Keys(keys) => Ok(Some(Arc::new(Shared { keys: Arc::clone(keys), lifetime: self.lifetime }))),
+    pub(crate) fn ticketer(&self) -> Result<Option<Arc<Ticketer>>, String> {
+        let maker: Arc<dyn ProducesTickets> = match &self.tickets {
+            Tickets::None => return Ok(None),
+            Tickets::Keys(keys) => Arc::new(Shared { keys: Arc::clone(keys), lifetime: self.lifetime }),
             // Keys change twice in the lifetime and are used once more behind that, so that no ticket is good for longer.
             Tickets::Own => {
                 let rotator = TicketRotator::new((self.lifetime / 2).max(1), || Ok(Box::new(Sealer::new()?)));
-                rotator
-                    .map(|rotator| Some(Arc::new(rotator) as Arc<dyn ProducesTickets>))
-                    .map_err(|error| error.to_string())
+                Arc::new(rotator.map_err(|error| error.to_string())?)
             }
+        };
+        Ok(Some(Arc::new(Ticketer(RwLock::new(maker)))))
+    }
+
+    /// Goes on with the sessions of `before`, and with its keys where both are the process's own. `ticketers`: what both seal
+    /// tickets with. With another lifetime sessions could be resumed for too long.
+    pub(crate) fn follow(&self, before: &Self, ticketers: [Option<&Ticketer>; 2]) {
+        if self.lifetime != before.lifetime {
+            return;
+        }
+        self.store.follow(&before.store);
+        if let ([Some(own), Some(former)], Tickets::Own, Tickets::Own) = (ticketers, &self.tickets, &before.tickets) {
+            own.follow(former);
         }
     }
 
@@ -67,32 +78,48 @@ impl Resumption {
     }
 }
 
+/// What makes tickets of an address. Its keys may be those of the same address in another configuration.
+#[derive(Debug)]
+pub(crate) struct Ticketer(RwLock<Arc<dyn ProducesTickets>>);
+
+impl Ticketer {
+    fn maker(&self) -> Arc<dyn ProducesTickets> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Seals and opens with the keys of another one from now on.
+    pub(crate) fn follow(&self, before: &Self) {
+        let maker = before.maker();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = maker;
+    }
+}
+
 /// Adds to every ticket what its session depends on.
-pub(crate) fn bound(inner: &Arc<dyn ProducesTickets>, context: [u8; 8]) -> Arc<dyn ProducesTickets> {
+pub(crate) fn bound(inner: &Arc<Ticketer>, context: [u8; 8]) -> Arc<dyn ProducesTickets> {
     Arc::new(Bound { inner: Arc::clone(inner), context })
 }
 
 #[derive(Debug)]
 struct Bound {
-    inner: Arc<dyn ProducesTickets>,
+    inner: Arc<Ticketer>,
     context: [u8; 8],
 }
 
 impl ProducesTickets for Bound {
     fn enabled(&self) -> bool {
-        self.inner.enabled()
+        self.inner.maker().enabled()
     }
 
     fn lifetime(&self) -> u32 {
-        self.inner.lifetime()
+        self.inner.maker().lifetime()
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.inner.encrypt(&[&self.context[..], plain].concat())
+        self.inner.maker().encrypt(&[&self.context[..], plain].concat())
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.inner.decrypt(ticket)?.strip_prefix(&self.context).map(<[u8]>::to_vec)
+        self.inner.maker().decrypt(ticket)?.strip_prefix(&self.context).map(<[u8]>::to_vec)
     }
 }
 
@@ -229,7 +256,8 @@ mod tests {
             let keys = TicketKeys::new("keys", keys.secrets().map(|key| Some(key.to_vec()))).unwrap();
             Resumption { tickets: Tickets::Keys(Arc::new(keys)), lifetime, ..Resumption::default() }
         };
-        let (long, short) = (of(300).ticketer().unwrap().unwrap(), of(0).ticketer().unwrap().unwrap());
+        let maker = |lifetime| of(lifetime).ticketer().unwrap().unwrap().maker();
+        let (long, short) = (maker(300), maker(0));
         let ticket = long.encrypt(b"a session").unwrap();
         // Another process with the same file.
         assert_eq!(short.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));

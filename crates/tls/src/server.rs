@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::UnixTime;
-use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SignatureScheme};
 use wire::client_hello::{self, extension};
@@ -18,7 +18,7 @@ use crate::forge::{self, Cache};
 use crate::limits::RecordLimits;
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
-use crate::resumption::{Resumption, bound};
+use crate::resumption::{Resumption, Ticketer, bound};
 use crate::signature;
 use crate::trust::{TrustFile, session_context};
 use crate::verify::{Authorities, ClientTerms, OfClients};
@@ -102,7 +102,7 @@ pub struct Server {
     offered: RwLock<Arc<Offered>>,
     is_strict: bool,
     resumption: Resumption,
-    ticketer: Option<Arc<dyn ProducesTickets>>,
+    ticketer: Option<Arc<Ticketer>>,
     wanted: Arc<Wanted>,
     proofs: Proofs,
     generator: Option<Generator>,
@@ -212,6 +212,13 @@ impl Server {
     pub fn generating(self, authority: Arc<Certificate>, remembered: usize) -> Self {
         let generator = Generator { authority, made: Mutex::new(Cache::new(remembered)) };
         Self { generator: Some(generator), ..self }
+    }
+
+    /// Resumes sessions that clients have begun with `before`, the same address in the configuration before this one. Each is
+    /// bound to what its client was verified by, and to the version, the cipher suite and the name that it was made with: where
+    /// these differ, there is a whole handshake.
+    pub fn resume_for(&self, before: &Self) {
+        self.resumption.follow(&before.resumption, [self, before].map(|server| server.ticketer.as_deref()));
     }
 
     pub(crate) fn wanted(&self) -> &Wanted {
@@ -542,10 +549,11 @@ impl Maker<'_> {
         }
         let provider = settings.algorithms.provider();
         let (judge, context) = match &settings.verify {
-            Verify::None(_) => (None, session_context(&[])),
+            Verify::None(_) => (None, session_context(&[], &[])),
             Verify::Asked(terms) => {
                 let of_peer = settings.algorithms.signatures.of_peer.clone();
-                (Some(Arc::new(OfClients::new(terms, &provider, of_peer)?)), terms.session_context())
+                let context = terms.session_context(of_peer.as_deref());
+                (Some(Arc::new(OfClients::new(terms, &provider, of_peer)?)), context)
             }
         };
         let prepared = Prepared { provider, judge, context };

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Bytes of a session that count as one of the cache's blocks (configuration manual, "tune.ssl.cachesize").
 const BLOCK: usize = 200;
@@ -12,6 +12,12 @@ const BLOCK: usize = 200;
 pub struct SessionStore {
     /// Blocks that it holds at most.
     capacity: usize,
+    shared: RwLock<Arc<Shared>>,
+}
+
+/// What stores have in common that follow each other.
+#[derive(Default)]
+struct Shared {
     kept: Mutex<Kept>,
     lookups: AtomicU64,
     misses: AtomicU64,
@@ -55,7 +61,7 @@ impl Eq for SessionStore {}
 impl SessionStore {
     /// One for that many blocks of 200 bytes. 0: nothing is remembered.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, kept: Mutex::default(), lookups: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Self { capacity, shared: RwLock::default() }
     }
 
     /// Whether it remembers anything.
@@ -65,16 +71,28 @@ impl SessionStore {
 
     /// Sessions that clients have asked for.
     pub fn lookups(&self) -> u64 {
-        self.lookups.load(Ordering::Relaxed)
+        self.shared().lookups.load(Ordering::Relaxed)
     }
 
     /// Those of them that were not here.
     pub fn misses(&self) -> u64 {
-        self.misses.load(Ordering::Relaxed)
+        self.shared().misses.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Goes on with what another one remembers and has counted, if it holds as much.
+    pub fn follow(&self, before: &Self) {
+        if self.capacity == before.capacity {
+            let shared = before.shared();
+            *self.shared.write().unwrap_or_else(PoisonError::into_inner) = shared;
+        }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
+        work(&mut self.shared().kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Remembers a session until that second. False: it is larger than everything that may be remembered.
@@ -84,38 +102,42 @@ impl SessionStore {
         if blocks > self.capacity {
             return false;
         }
-        let mut kept = self.lock();
-        kept.remove(&key);
-        while kept.blocks + blocks > self.capacity {
-            let Some(oldest) = kept.order.pop_front() else { break };
-            kept.remove(&oldest);
-        }
-        kept.blocks += blocks;
-        kept.order.push_back(key.clone());
-        kept.sessions.insert(key, session);
-        // What was taken has left its key in the order.
-        if kept.order.len() > 2 * kept.sessions.len() + 64 {
-            let Kept { sessions, order, .. } = &mut *kept;
-            order.retain(|key| sessions.contains_key(key));
-        }
+        self.with(|kept| {
+            kept.remove(&key);
+            while kept.blocks + blocks > self.capacity {
+                let Some(oldest) = kept.order.pop_front() else { break };
+                kept.remove(&oldest);
+            }
+            kept.blocks += blocks;
+            kept.order.push_back(key.clone());
+            kept.sessions.insert(key, session);
+            // What was taken has left its key in the order.
+            if kept.order.len() > 2 * kept.sessions.len() + 64 {
+                let Kept { sessions, order, .. } = kept;
+                order.retain(|key| sessions.contains_key(key));
+            }
+        });
         true
     }
 
     /// A session that is still good at `now`, in seconds.
     pub fn get(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
-        self.count(self.lock().sessions.get(key).filter(|session| now < session.until).map(|one| one.value.clone()))
+        let good = |session: &&Session| now < session.until;
+        let found = self.with(|kept| kept.sessions.get(key).filter(good).map(|session| session.value.clone()));
+        self.count(found)
     }
 
     /// The same, and forgets it: it is resumed once.
     pub fn take(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
-        let taken = self.lock().remove(key);
+        let taken = self.with(|kept| kept.remove(key));
         self.count(taken.filter(|session| now < session.until).map(|session| session.value))
     }
 
     fn count(&self, found: Option<Vec<u8>>) -> Option<Vec<u8>> {
-        self.lookups.fetch_add(1, Ordering::Relaxed);
+        let shared = self.shared();
+        shared.lookups.fetch_add(1, Ordering::Relaxed);
         if found.is_none() {
-            self.misses.fetch_add(1, Ordering::Relaxed);
+            shared.misses.fetch_add(1, Ordering::Relaxed);
         }
         found
     }
@@ -171,8 +193,23 @@ mod tests {
             assert!(store.put(key(number), vec![0; 10], 9));
             assert!(store.take(&key(number), 0).is_some());
         }
-        let kept = store.lock();
-        assert_eq!((kept.sessions.len(), kept.blocks), (0, 0));
-        assert!(kept.order.len() <= 65, "{}", kept.order.len());
+        store.with(|kept| {
+            assert_eq!((kept.sessions.len(), kept.blocks), (0, 0));
+            assert!(kept.order.len() <= 65, "{}", kept.order.len());
+        });
+    }
+
+    #[test]
+    fn a_store_goes_on_where_one_of_its_size_ends() {
+        let before = SessionStore::new(10);
+        assert!(before.put(key(1), b"one".to_vec(), 100));
+        let (same, other) = (SessionStore::new(10), SessionStore::new(11));
+        [&same, &other].into_iter().for_each(|store| store.follow(&before));
+        assert_eq!((same.get(&key(1), 0), other.get(&key(1), 0)), (Some(b"one".to_vec()), None));
+        assert_eq!((before.lookups(), same.lookups(), other.lookups()), (1, 1, 1));
+        // Connections that began before are still served by the former one.
+        assert!(before.put(key(2), b"two".to_vec(), 100));
+        assert_eq!(same.take(&key(2), 0), Some(b"two".to_vec()));
+        assert_eq!(before.get(&key(2), 0), None);
     }
 }

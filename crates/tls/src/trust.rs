@@ -96,9 +96,11 @@ impl Authorities {
 }
 
 /// What sessions of clients depend on: a session is resumed under the terms alone that its client was verified by. It is the
-/// same in every process with the same files, so that they can share tickets.
-pub(crate) fn session_context(parts: &[Option<&Authorities>]) -> [u8; 8] {
+/// same in every process with the same files, so that they can share tickets. `demands`: what is asked of certificates besides.
+pub(crate) fn session_context(demands: &[u8], parts: &[Option<&Authorities>]) -> [u8; 8] {
     let mut digest = Context::new(&SHA256);
+    digest.update(&(demands.len() as u64).to_be_bytes());
+    digest.update(demands);
     for part in parts {
         digest.update(&[u8::from(part.is_some())]);
         if let Some(part) = part {
@@ -149,10 +151,17 @@ mod tests {
         let more = Authorities { revoked: Vec::new(), ..own.clone() };
         let other = Authorities { roots: Vec::new(), ..own.clone() };
         let renamed = Authorities { ca_file: None, ..own.clone() };
-        let of = |terms: &Authorities, silent: Option<&Authorities>| session_context(&[Some(terms), silent]);
+        let of = |terms: &Authorities, silent: Option<&Authorities>| session_context(&[], &[Some(terms), silent]);
         assert_eq!(of(&own, None), of(&renamed, None));
-        let all =
-            [of(&own, None), of(&more, None), of(&other, None), of(&own, Some(&more)), session_context(&[None, None])];
+        let all = [
+            of(&own, None),
+            of(&more, None),
+            of(&other, None),
+            of(&own, Some(&more)),
+            session_context(&[], &[None, None]),
+            session_context(&[0], &[Some(&own), None]),
+            session_context(&[1], &[Some(&own), None]),
+        ];
         for (place, one) in all.iter().enumerate() {
             assert!(all[place + 1..].iter().all(|other| other != one), "{place}");
         }

@@ -203,9 +203,14 @@ impl ClientTerms {
         })
     }
 
-    /// What tells sessions under these terms from those under others.
-    pub(crate) fn session_context(&self) -> [u8; 8] {
-        session_context(&[Some(&self.authorities), self.silent.as_deref()])
+    /// A digest of everything that a full handshake checks and a resumed one does not: of these terms, and of the algorithms that
+    /// clients may sign with.
+    pub(crate) fn session_context(&self, signatures: Option<&[SignatureScheme]>) -> [u8; 8] {
+        let mut demands = vec![u8::from(self.is_required), u8::from(signatures.is_some())];
+        demands.extend(self.ignored.bits().to_be_bytes());
+        demands.extend(self.ignored_behind.bits().to_be_bytes());
+        demands.extend(signatures.unwrap_or_default().iter().flat_map(|scheme| u16::from(*scheme).to_be_bytes()));
+        session_context(&demands, &[Some(&self.authorities), self.silent.as_deref()])
     }
 }
 

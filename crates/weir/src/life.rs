@@ -13,7 +13,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Poll;
 
 /// What the handling of signals has to know, and what it finds out.
@@ -24,6 +24,8 @@ pub struct Life {
     ends_gently: bool,
     /// The exit status.
     status: AtomicU8,
+    /// A signal ended the process at once.
+    was_ended: AtomicBool,
 }
 
 /// Signals that are handled. SIGTERM and SIGINT keep the system's default effect, unless the
@@ -40,9 +42,9 @@ fn handled_signals(all: bool) -> Vec<Signal> {
 impl Life {
     /// The life of a process that serves `shared`.
     pub fn new(shared: Arc<Process>, quiet: bool, ends_gently: bool) -> Self {
-        // Counts that are shared are given back at the end, also where a signal ends the process.
+        // Counts that are shared are exchanged at the end, also where a signal ends the process.
         let handled = handled_signals(ends_gently || shared.shared_counts.is_set());
-        Self { shared, handled, quiet, ends_gently, status: AtomicU8::new(0) }
+        Self { shared, handled, quiet, ends_gently, status: AtomicU8::new(0), was_ended: AtomicBool::new(false) }
     }
 
     /// Counts signals from now on, so that none is missed before they are handled.
@@ -51,6 +53,11 @@ impl Life {
     /// The kernel's.
     pub fn prepare(&self) -> std::io::Result<()> {
         rt::signal::handle_signals(&self.handled)
+    }
+
+    /// Whether a signal ended the process at once, in the place of a soft stop.
+    pub fn was_ended(&self) -> bool {
+        self.was_ended.load(Ordering::Relaxed)
     }
 
     /// The exit status, once the workers have ended.
@@ -77,6 +84,7 @@ impl Life {
                         // What a shell shows for a process that the signal itself has ended.
                         self.status.store(128 + signal.number().unsigned_abs() as u8, Ordering::Relaxed);
                     }
+                    self.was_ended.store(true, Ordering::Relaxed);
                     rt::stop();
                 }
                 Some(Signal::Hangup) => report::servers(&self.shared, &mut messages),

@@ -160,7 +160,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         })
     });
     let served = life.prepare().and_then(|()| rt::run(&config, main));
-    count_exchange::finish(&process);
+    count_exchange::finish(&process, life.was_ended());
     // Programs that check servers do not outlive the process.
     rt::program::end_all();
     served.map(|()| life.status()).map_err(|error| {

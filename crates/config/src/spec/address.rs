@@ -40,7 +40,7 @@ pub enum PortSpec {
 }
 
 /// Stream or datagram, from `stream+`, `dgram+`, `udp@`, `tcp@` and the like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SocketKind {
     /// A byte stream: TCP or a UNIX stream socket.
     #[default]

@@ -134,8 +134,13 @@ impl<'a> Object<'a> {
     }
 
     /// A count of what HTTP does, 0 in TCP mode.
-    pub(crate) fn http_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {
-        Value::U64(if self.is_http() { self.sum.count(of) } else { 0 })
+    /// The part of a count that is not of HTTP/2; 0 in TCP mode.
+    pub(crate) fn http1_count(
+        &self,
+        of: impl Fn(&ObjectCounters) -> &Count,
+        of_http2: impl Fn(&Http2Counters) -> &Count,
+    ) -> Value {
+        Value::U64(if self.is_http() { self.sum.count(of).saturating_sub(self.http2_count(of_http2)) } else { 0 })
     }
 
     pub(crate) fn tcp_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {

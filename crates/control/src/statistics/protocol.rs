@@ -15,10 +15,10 @@ pub(crate) const COLUMNS: &[Column] = &[
         |o| o.tcp_count(|t| &t.sessions),
     ),
     column("h1sess", "MCPP", "Total number of HTTP/1 sessions since process started", Where::both(F), |o| {
-        o.http_count(|t| &t.sessions)
+        o.http1_count(|t| &t.sessions, |t| &t.connections)
     }),
-    column("h2sess", "MCPP", "Total number of HTTP/2 sessions since process started", Where::both(F), |_| {
-        Value::U64(0)
+    column("h2sess", "MCPP", "Total number of HTTP/2 sessions since process started", Where::both(F), |o| {
+        o.http2(|t| &t.connections)
     }),
     column("h3sess", "MCPP", "Total number of HTTP/3 sessions since process started", Where::both(F), |_| {
         Value::U64(0)
@@ -35,14 +35,14 @@ pub(crate) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of HTTP/1 sessions processed by this object since the worker process started",
         Where::both(F),
-        |o| o.http_count(|t| &t.requests),
+        |o| o.http1_count(|t| &t.requests, |t| &t.streams),
     ),
     column(
         "h2req",
         "MCPP",
         "Total number of hTTP/2 sessions processed by this object since the worker process started",
         Where::both(F),
-        |_| Value::U64(0),
+        |o| o.http2(|t| &t.streams),
     ),
     column(
         "h3req",

@@ -257,6 +257,39 @@ fn sessions_are_remembered_for_all_addresses() {
     }
 }
 
+/// A reload in place resumes what clients began before, by tickets and by sessions that are remembered; not under other demands.
+#[test]
+fn sessions_go_on_over_a_reload_in_place() {
+    for versions in VERSIONS {
+        for options in ["", "no-tls-tickets"] {
+            let served = move |more: &str| {
+                config(&format!(
+                    "listen l\n bind {SECURE} ssl crt a.pem {options} {more}\n http-request return status 200 content-type text/plain \
+                     lf-string %[ssl_fc_is_resumed]\n"
+                ))
+                .global(SOCKET)
+            };
+            served("").workers(&[2]).seeds(0..1).run(move |world| async move {
+                let client = client(versions);
+                assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"));
+                for next in [served("alpn http/1.1"), served("")] {
+                    assert_eq!(world.adopt(&next), Ok(()));
+                    sleep(10).await;
+                    assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"), "{versions:?} {options}");
+                }
+                assert_eq!(world.adopt(&served("ca-file ca.pem verify optional")), Ok(()));
+                sleep(10).await;
+                assert_eq!(found(SECURE, &client).await.as_deref(), Some("0"), "{versions:?} {options}");
+                assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"), "{versions:?} {options}");
+                assert_eq!(world.adopt(&served("ca-file ca.pem verify required")), Ok(()));
+                sleep(10).await;
+                assert_eq!(found(SECURE, &client).await, None, "{versions:?} {options}");
+                world.forget_log();
+            });
+        }
+    }
+}
+
 /// Requests go by TLS or not as was last said; a link that was made otherwise is not used again.
 #[test]
 fn tls_towards_a_server_is_switched() {

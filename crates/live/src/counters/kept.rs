@@ -1,7 +1,7 @@
 //! Counts that outlive a process: the text of "dump stats-file" (management manual, section 9.5). Must never keep more of
 //! a file than is asked for, whatever its size, and must never be used once a worker counts.
 
-use super::{Count, ObjectCounters};
+use super::{ContentCounters, Count, Http2Counters, ObjectCounters};
 use base::Moment;
 
 /// Longest line with its end.
@@ -29,6 +29,15 @@ pub struct Kept {
     pub guid: Box<str>,
     /// Columns and their values.
     pub values: Vec<(Box<str>, u64)>,
+}
+
+impl Kept {
+    /// Requests of a frontend. Files of HAProxy have them by protocol, and 0 in their sum; those of Weir have both.
+    pub fn requests(&self) -> u64 {
+        let of =
+            |wanted: &str| self.values.iter().rfind(|(column, _)| **column == *wanted).map_or(0, |(_, value)| *value);
+        ["h1req", "h2req", "h3req", "req_other"].map(of).into_iter().fold(0, u64::saturating_add).max(of("req_tot"))
+    }
 }
 
 /// What a file says.
@@ -160,9 +169,76 @@ impl ObjectCounters {
     }
 }
 
+impl ContentCounters {
+    /// Sets the count of a column about compression or caching, before anything is counted.
+    pub fn preset(&self, column: &str, value: u64) {
+        let count = match column {
+            "comp_in" => &self.compressor_in,
+            "comp_out" => &self.compressor_out,
+            "comp_byp" => &self.compressor_bypassed,
+            "comp_rsp" => &self.compressed,
+            "cache_lookups" => &self.cache_lookups,
+            "cache_hits" => &self.cache_hits,
+            "cache_hint_hits" => &self.cache_hint_hits,
+            _ => return,
+        };
+        count.set(value);
+    }
+}
+
+impl Http2Counters {
+    /// Sets the count of a column about HTTP/2 with clients, before anything is counted.
+    pub fn preset(&self, column: &str, value: u64) {
+        match column {
+            "h2sess" => self.connections.set(value),
+            "h2req" => self.streams.set(value),
+            _ => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_of_frontends_are_those_of_all_protocols() {
+        let rows: &[(&[(&str, u64)], u64)] = &[
+            (&[("req_tot", 0), ("h1req", 5), ("h2req", 3), ("h3req", 2), ("req_other", 1)], 11),
+            (&[("req_tot", 8), ("h1req", 5), ("h2req", 3)], 8),
+            // Weir has written all of them as those of HTTP/1.
+            (&[("req_tot", 8), ("h1req", 8), ("h2req", 0)], 8),
+            (&[("req_tot", 8)], 8),
+            (&[("stot", 3)], 0),
+            (&[("h1req", u64::MAX), ("h2req", 1)], u64::MAX),
+        ];
+        for (values, requests) in rows {
+            let values = values.iter().map(|(column, value)| ((*column).into(), *value)).collect();
+            assert_eq!(Kept { side: Side::Front, guid: "a".into(), values }.requests(), *requests);
+        }
+    }
+
+    #[test]
+    fn bodies_and_connections_of_http2_have_their_columns() {
+        let (content, http2) = (ContentCounters::default(), Http2Counters::default());
+        let columns = ["comp_in", "comp_out", "comp_byp", "comp_rsp", "cache_lookups", "cache_hits", "cache_hint_hits"];
+        for (value, column) in (1..).zip(columns.into_iter().chain(["h2sess", "h2req"])) {
+            content.preset(column, value);
+            http2.preset(column, value);
+        }
+        let counts = [
+            &content.compressor_in,
+            &content.compressor_out,
+            &content.compressor_bypassed,
+            &content.compressed,
+            &content.cache_lookups,
+            &content.cache_hits,
+            &content.cache_hint_hits,
+            &http2.connections,
+            &http2.streams,
+        ];
+        assert_eq!(counts.map(Count::get), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    }
 
     /// Lines of those that begin with a letter: `f a: stot=5`.
     fn read(text: &str) -> (Vec<String>, bool, usize) {

@@ -73,6 +73,7 @@ pub fn succeed(
     // It was worked out at the start, and is kept.
     program.global.maxconn_is_automatic |= former.global.maxconn_is_automatic && spec.global.maxconn.is_none();
     seat_addresses(former, &mut program)?;
+    resume_sessions(former, &program);
     let differences = former.differences(&program);
     match differences.iter().find(|found| found.is_kept) {
         Some(obstacle) => Err(obstacle.what.clone()),
@@ -97,10 +98,7 @@ fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String>
         let Some(own) = &before.frontend else { continue };
         let Some(proxy) = program.proxies.get_mut(index).filter(|after| after.name == before.name) else { continue };
         let Some(next) = Arc::get_mut(proxy).and_then(|proxy| proxy.frontend.as_mut()) else { continue };
-        let is_same = |own: &Bind, next: &Bind| {
-            let (here, there) = (&own.listening.socket, &next.listening.socket);
-            own.address == next.address && here.interface == there.interface && here.namespace == there.namespace
-        };
+        let is_same = |own: &Bind, next: &Bind| listened_at(own) == listened_at(next);
         let mut left: Vec<Option<Bind>> = next.binds.drain(..).map(Some).collect();
         for before in &own.binds {
             let at = left.iter().position(|one| one.as_ref().is_some_and(|next| is_same(before, next)));
@@ -123,6 +121,38 @@ fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+/// The key by which an address is the same for clients.
+fn listened_at(bind: &Bind) -> (&BindAddress, Option<&str>, Option<&str>) {
+    let socket = &bind.listening.socket;
+    (&bind.address, socket.interface.as_deref(), socket.namespace.as_deref())
+}
+
+/// Has TLS sessions resumed at the addresses that they began at, whichever frontend listens there now, and with servers that stay.
+fn resume_sessions(former: &Program, program: &Program) {
+    let known: HashMap<_, &tls::Server> = secured(former).map(|(bind, tls)| (listened_at(bind), tls)).collect();
+    for (bind, tls) in secured(program) {
+        if let Some(before) = known.get(&listened_at(bind)) {
+            tls.resume_for(before);
+        }
+    }
+    for (index, before) in former.proxies.enumerate() {
+        let next = program.proxies.get(index).and_then(|proxy| proxy.backend.as_ref());
+        let (Some(own), Some(next)) = (&before.backend, next) else { continue };
+        for (place, server) in next.servers.enumerate() {
+            let own = own.servers.get(place).and_then(|own| own.connecting.tls.as_ref());
+            if let (Some(own), Some(next)) = (own, &server.connecting.tls) {
+                next.client.resume_for(&own.client);
+            }
+        }
+    }
+}
+
+/// The addresses that clients can come to by TLS.
+fn secured(program: &Program) -> impl Iterator<Item = (&Bind, &tls::Server)> {
+    let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).flat_map(|frontend| &frontend.binds);
+    binds.filter(|bind| !bind.is_removed).filter_map(|bind| Some((bind, bind.tls.as_deref()?)))
 }
 
 /// Puts the proxies at the places that they have, with something in the place of each that is removed, and those that come

@@ -50,7 +50,7 @@ pub enum ServerAddress {
 }
 
 /// Where a `bind` line listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BindAddress {
     /// TCP, or UDP for a datagram kind.
     Inet(SocketAddr),

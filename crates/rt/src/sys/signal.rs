@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem;
+use std::sync::OnceLock;
 
 use super::check;
 
@@ -100,6 +101,53 @@ pub(crate) fn unblock_all() {
     unsafe {
         libc::sigemptyset(&mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Signals of faults that the standard library handles, to report a stack overflow.
+const FAULTS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// The standard library's handlers of [`FAULTS`].
+static FAULT_HANDLERS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
+
+type FaultHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Has a signal of [`FAULTS`] that another process sends end this one, as any other signal without a handler. The standard library's
+/// handler takes it for a fault whose instruction is executed again, and returns. For a thread that has started no others.
+pub(crate) fn end_by_sent_faults() {
+    for (number, former) in FAULTS.into_iter().zip(&FAULT_HANDLERS) {
+        // SAFETY: all bytes zero is a valid value of this plain structure.
+        let mut disposition: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: nothing is set, and `disposition` is valid for the call, which writes it.
+        if unsafe { libc::sigaction(number, std::ptr::null(), &mut disposition) } != 0 {
+            continue;
+        }
+        let is_handled = ![libc::SIG_DFL, libc::SIG_IGN].contains(&disposition.sa_sigaction)
+            && disposition.sa_flags & libc::SA_SIGINFO != 0;
+        if is_handled && former.set(disposition).is_ok() {
+            disposition.sa_sigaction = faulted as FaultHandler as *const () as libc::sighandler_t;
+            // SAFETY: `disposition` is valid for the call, and has a handler of the shape that its flags say.
+            unsafe { libc::sigaction(number, &disposition, std::ptr::null_mut()) };
+        }
+    }
+}
+
+extern "C" fn faulted(number: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes what SA_SIGINFO promises.
+    let is_sent = unsafe { (*info).si_code <= 0 };
+    let former = FAULTS.iter().zip(&FAULT_HANDLERS).find(|(fault, _)| **fault == number);
+    match former.and_then(|(_, former)| former.get()) {
+        Some(former) if !is_sent => {
+            // SAFETY: the standard library's handler, which was kept with SA_SIGINFO among its flags, has this shape.
+            let handler: FaultHandler = unsafe { mem::transmute(former.sa_sigaction) };
+            handler(number, info, context);
+        }
+        _ => {
+            set_default(number);
+            // It comes when this returns: a signal is blocked while its handler runs.
+            // SAFETY: `raise` takes any number, and may be called in a handler.
+            unsafe { libc::raise(number) };
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod certificates;
 mod early;
 mod pair;
 mod recorded;
+mod resuming;
 mod sweep;
 mod verification;
 

@@ -39,6 +39,28 @@ fn termination_and_interrupt_end_the_process_by_the_signal() {
     }
 }
 
+/// Whatever is sent that the process does not handle ends it, the signals of faults at the first time as well.
+#[test]
+fn signals_without_a_meaning_end_the_process() {
+    let folder = Folder::new();
+    let all = [
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::ABORT,
+        Signal::SYS,
+        Signal::TRAP,
+        Signal::ALARM,
+        Signal::VTALARM,
+    ];
+    for signal in all {
+        let (running, _) = serving(&folder, &["-db"]);
+        running.send(signal);
+        assert_eq!(running.finish().signal(), Some(signal.as_raw()));
+    }
+}
+
 /// What a shell ignores in a background command, and what a supervisor blocks, does not reach the process.
 #[test]
 fn inherited_dispositions_and_masks_of_signals_are_discarded() {

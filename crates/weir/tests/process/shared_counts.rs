@@ -61,7 +61,8 @@ impl One {
     fn start(folder: &Folder, shm: &Shm, name: &str, more: &[&str]) -> Self {
         let (socket, port) = (folder.path(name), free_port());
         let file = folder.write(&format!("{name}.cfg"), &text(shm, &socket, port, ""));
-        let mut arguments = vec!["-db", "-f", &file];
+        let mut arguments = if more.contains(&"-W") { Vec::new() } else { vec!["-db"] };
+        arguments.extend(["-f", &*file]);
         arguments.extend(more);
         let running = Running::weir(&arguments);
         drop(connect_unix(&socket));
@@ -107,24 +108,43 @@ impl One {
 }
 
 #[test]
-fn counts_go_on_in_the_process_that_takes_over_and_end_with_the_last() {
+fn counts_go_on_in_the_process_that_takes_over_and_end_with_a_soft_stop() {
     let (folder, shm) = (Folder::new(), Shm::new());
     let one = One::start(&folder, &shm, "one", &[]);
     one.serve(3);
     one.waits_for([3, 1, 3]);
     // The second one starts while the first one serves, sees what that has counted, and has it leave.
     let pid = one.running.id().to_string();
-    let two = One::start(&folder, &shm, "two", &["-sf", &pid]);
+    let mut two = One::start(&folder, &shm, "two", &["-sf", &pid]);
     assert_eq!(one.running.finish().code(), Some(0));
     two.waits_for([3, 1, 3]);
     two.serve(2);
     two.waits_for([5, 2, 5]);
     assert!(two.ask("dump stats-file").contains("\nweb,2,"), "{}", two.ask("dump stats-file"));
-    // It was the last: what it has counted is forgotten.
-    assert_eq!(two.end(Signal::TERM).code(), Some(128 + 15));
-    let three = One::start(&folder, &shm, "three", &[]);
+    // What it has counted is kept where a signal ends it at once, and is forgotten when it is the last and stops softly.
+    for (name, signal) in [("three", Signal::TERM), ("four", Signal::INT)] {
+        assert_eq!(two.end(signal).code(), Some(128 + signal.as_raw()));
+        two = One::start(&folder, &shm, name, &[]);
+        assert_eq!(two.counts(), [5, 2, 5], "{signal:?}");
+    }
+    assert_eq!(two.end(Signal::USR1).code(), Some(0));
+    assert_eq!(One::start(&folder, &shm, "five", &[]).counts(), [0, 0, 0]);
+}
+
+/// The same below a master, which passes its signals on.
+#[test]
+fn counts_are_kept_over_a_stop_of_the_master() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let one = One::start(&folder, &shm, "one", &["-W"]);
+    one.serve(3);
+    one.waits_for([3, 1, 3]);
+    assert_eq!(one.end(Signal::TERM).code(), Some(0));
+    let two = One::start(&folder, &shm, "two", &["-W"]);
+    assert_eq!(two.counts(), [3, 1, 3]);
+    assert_eq!(two.end(Signal::USR1).code(), Some(0));
+    let three = One::start(&folder, &shm, "three", &["-W"]);
     assert_eq!(three.counts(), [0, 0, 0]);
-    assert_eq!(three.end(Signal::USR1).code(), Some(0));
+    assert_eq!(three.end(Signal::TERM).code(), Some(0));
 }
 
 #[test]
