@@ -33,6 +33,7 @@ impl Count {
     }
 
     /// The value now.
+    #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -44,6 +44,18 @@ pub(super) fn is_host(byte: u8) -> bool {
     HOST[byte as usize]
 }
 
+/// Whether each byte of a text satisfies [`is_host`]: eight at a time where these are letters, digits, dots, dashes and colons.
+#[inline]
+pub(super) fn is_host_text(text: &[u8]) -> bool {
+    let (words, rest) = text.as_chunks::<8>();
+    let is_word = |bytes: &[u8; 8]| {
+        let word = u64::from_le_bytes(*bytes);
+        let plain = letters(word) | within(word, b'0', b':') | within(word, b'-', b'.');
+        plain == HIGHS || bytes.iter().all(|byte| is_host(*byte))
+    };
+    words.iter().all(is_word) && rest.iter().all(|byte| is_host(*byte))
+}
+
 #[inline]
 pub(super) fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
@@ -169,10 +181,16 @@ pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
 /// The high bit of each byte that is a letter. Exact.
 #[inline]
 fn letters(word: u64) -> u64 {
-    let lower = (word | (ONES * 0x20)) & !HIGHS;
-    let from_a = lower + ONES * u64::from(0x80 - b'a');
-    let past_z = lower + ONES * u64::from(0x80 - b'z' - 1);
-    from_a & !past_z & !word & HIGHS
+    within(word | (ONES * 0x20), b'a', b'z')
+}
+
+/// The high bit of each byte from `first` to `last`, both below 128. Exact.
+#[inline]
+fn within(word: u64, first: u8, last: u8) -> u64 {
+    let low = word & !HIGHS;
+    let from_first = low + ONES * u64::from(0x80 - first);
+    let past_last = low + ONES * u64::from(0x80 - last - 1);
+    from_first & !past_last & !word & HIGHS
 }
 
 /// The high bit of each byte that is a dash. Exact.
@@ -212,6 +230,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn texts_of_hosts_are_judged_byte_by_byte() {
+        for length in 1..20 {
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut text = vec![b'-'; length];
+                    text[at] = byte;
+                    assert_eq!(is_host_text(&text), is_host(byte), "{byte:#x} at {at} of {length}");
+                }
+            }
+        }
+        assert!(is_host_text(b""));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! As HAProxy: a port that is the scheme's default (or empty) leaves an absolute-form target, and Host with it; an empty
 //! path becomes `/`. Percent-encoding and dots in the path are not interpreted here.
 
-use super::charset::is_host;
+use super::charset::{is_host, is_host_text};
 use super::error::Violation;
 use super::settle::keep_only;
 use crate::http::{Head, Method, Name};
@@ -182,5 +182,5 @@ pub(crate) fn is_authority(text: &[u8]) -> bool {
         }
         _ => text,
     };
-    rest.iter().all(|byte| is_host(*byte))
+    is_host_text(rest)
 }

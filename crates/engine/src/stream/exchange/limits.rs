@@ -21,6 +21,15 @@ fn silence(reads: bool, writes: bool, side: &Activity) -> Option<Moment> {
     }
 }
 
+/// Returns the earlier of two moments, either of which may be missing.
+#[inline]
+fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 impl Exchange<'_> {
     /// Looks at the client and at the time; arms the timer for what comes next.
     pub(super) fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -57,7 +66,7 @@ impl Exchange<'_> {
             // An action wakes the task itself.
             let inspecting = self.inspecting.filter(|_| self.running.is_none());
             let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
-            if let Some(moment) = [self.rival_deadline(), self.held_until(), inspecting].into_iter().flatten().min() {
+            if let Some(moment) = earlier(earlier(self.rival_deadline(), self.held_until()), inspecting) {
                 if now >= moment {
                     return self.poll(cx);
                 }
@@ -102,7 +111,7 @@ impl Exchange<'_> {
     fn held_until(&self) -> Option<Moment> {
         let up = if self.up_step == FlowStep::Held { self.up.held_until() } else { None };
         let down = if self.down_step == FlowStep::Held { self.down.held_until() } else { None };
-        up.into_iter().chain(down).min()
+        earlier(up, down)
     }
 
     /// Since when the client is silent, if we wait for it.
