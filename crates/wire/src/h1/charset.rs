@@ -47,13 +47,16 @@ pub(super) fn is_host(byte: u8) -> bool {
 /// Whether each byte of a text satisfies [`is_host`]: eight at a time where these are letters, digits, dots, dashes and colons.
 #[inline]
 pub(super) fn is_host_text(text: &[u8]) -> bool {
-    let (words, rest) = text.as_chunks::<8>();
     let is_word = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         let plain = letters(word) | within(word, b'0', b':') | within(word, b'-', b'.');
         plain == HIGHS || bytes.iter().all(|byte| is_host(*byte))
     };
-    words.iter().all(is_word) && rest.iter().all(|byte| is_host(*byte))
+    match text.last_chunk::<8>() {
+        // The last eight may have been looked at in part.
+        Some(last) => text.as_chunks::<8>().0.iter().all(is_word) && is_word(last),
+        None => text.iter().all(|byte| is_host(*byte)),
+    }
 }
 
 #[inline]
