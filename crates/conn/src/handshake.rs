@@ -47,11 +47,11 @@ pub enum Kind {
 pub enum Failure {
     /// The client closed without a byte.
     Empty(Kind),
-    /// It closed within the header.
+    /// It closed within the header, or the rest of that did not come in time.
     Truncated(Kind),
     /// The connection failed.
     Aborted(Kind),
-    /// The header did not come in time.
+    /// Nothing of the header came in time.
     Expired(Kind),
     /// What came is no PROXY protocol header.
     Proxy(proxy_protocol::Malformed),
@@ -184,12 +184,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Why a header did not come in time.
+    fn late(&self, kind: Kind) -> Failure {
+        if self.input.is_empty() { Failure::Expired(kind) } else { Failure::Truncated(kind) }
+    }
+
     /// Reads some bytes. A buffer is held from the first one on only.
     async fn read(&mut self, kind: Kind) -> Result<(), Failure> {
         std::future::poll_fn(|cx| {
             if self.input.capacity() == 0 {
                 if self.transport.poll_readable(cx).is_pending() {
-                    return self.timer.poll_expired(cx).map(|()| Err(Failure::Expired(kind)));
+                    return self.timer.poll_expired(cx).map(|()| Err(self.late(kind)));
                 }
                 self.input = rt::buffer();
             }
@@ -207,7 +212,7 @@ impl Reader<'_> {
                         // It was not readable after all.
                         self.input = Buffer::empty();
                     }
-                    self.timer.poll_expired(cx).map(|()| Err(Failure::Expired(kind)))
+                    self.timer.poll_expired(cx).map(|()| Err(self.late(kind)))
                 }
             }
         })

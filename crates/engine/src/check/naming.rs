@@ -29,38 +29,41 @@ impl<'a> Course<'a> {
         let (_, format) = request?.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host"))?;
         let mut host = Vec::new();
         self.lend(&[], |context| format.render_in(context, &mut host));
-        name_in(std::str::from_utf8(&host).ok()?).map(Into::into)
+        host_in(std::str::from_utf8(&host).ok()?).map(Into::into)
     }
 }
 
-/// The name in a `Host` field: without its port. `None`: there is none, or it is an address, which SNI does not carry (RFC
-/// 6066, section 3).
-fn name_in(host: &str) -> Option<&str> {
-    let name = host.split(':').next().unwrap_or_default();
-    let is_address = host.starts_with('[') || [host, name].iter().any(|text| text.parse::<IpAddr>().is_ok());
-    Some(name).filter(|name| !name.is_empty() && !is_address)
+/// The host in a `Host` field: without its port. `None`: there is none. An address is asked for by no handshake (RFC 6066, section 3),
+/// and looked for in the certificate all the same.
+fn host_in(host: &str) -> Option<&str> {
+    let host = match host.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+        Some(address) => address,
+        None if host.parse::<IpAddr>().is_ok() => host,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    Some(host).filter(|host| !host.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::name_in;
+    use super::host_in;
 
     #[test]
-    fn names_are_asked_for_and_addresses_are_not() {
+    fn hosts_are_without_their_ports() {
         let rows = [
             ("a.example", Some("a.example")),
             ("A.example:8443", Some("A.example")),
             ("localhost", Some("localhost")),
-            ("192.0.2.1", None),
-            ("192.0.2.1:80", None),
-            ("[2001:db8::1]", None),
-            ("[2001:db8::1]:443", None),
-            ("2001:db8::1", None),
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("192.0.2.1:80", Some("192.0.2.1")),
+            ("[2001:db8::1]", Some("2001:db8::1")),
+            ("[2001:db8::1]:443", Some("2001:db8::1")),
+            ("2001:db8::1", Some("2001:db8::1")),
             (":443", None),
             ("", None),
         ];
         for (host, expected) in rows {
-            assert_eq!(name_in(host), expected, "{host}");
+            assert_eq!(host_in(host), expected, "{host}");
         }
     }
 }

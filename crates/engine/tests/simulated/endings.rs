@@ -13,30 +13,30 @@ use crate::secure::{Secure, client};
 use crate::world::*;
 
 /// The listener that speaks TLS.
-const SECURE: &str = "10.0.0.1:443";
+pub const SECURE: &str = "10.0.0.1:443";
 /// Less than a link holds, and more than the window of its receiver.
-const BODY: usize = 200_000;
+pub const BODY: usize = 200_000;
 /// More than was ever dropped of an upload.
 const UPLOAD: usize = 4_000_000;
 /// That of a client between two requests has struck by then.
-const PAUSE: u64 = 400;
+pub const PAUSE: u64 = 400;
 
 /// A client's connection.
-enum Own {
+pub enum Own {
     Plain(Peer),
     Secure(Box<Secure>),
 }
 
 /// What a client has received of a connection that has ended.
-struct Seen {
-    bytes: Vec<u8>,
+pub struct Seen {
+    pub bytes: Vec<u8>,
     /// An orderly end: by TLS, the word that nothing more comes.
-    in_order: bool,
+    pub in_order: bool,
 }
 
 /// What a client does while an answer is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
+pub enum Reader {
     /// It reads.
     Prompt,
     /// It pauses, and reads on.
@@ -45,10 +45,10 @@ enum Reader {
     Talking,
 }
 
-const READERS: [Reader; 3] = [Reader::Prompt, Reader::Slow, Reader::Talking];
+pub const READERS: [Reader; 3] = [Reader::Prompt, Reader::Slow, Reader::Talking];
 
 impl Own {
-    async fn connect(secure: bool) -> Own {
+    pub async fn connect(secure: bool) -> Own {
         if !secure {
             return Own::Plain(Peer::connect(WEIR).await);
         }
@@ -56,21 +56,21 @@ impl Own {
         Own::Secure(Box::new(own.unwrap()))
     }
 
-    async fn try_send(&mut self, bytes: &[u8]) -> bool {
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         match self {
             Own::Plain(peer) => peer.try_send(bytes).await,
             Own::Secure(secure) => secure.try_send(bytes).await,
         }
     }
 
-    async fn some(&mut self) -> Vec<u8> {
+    pub async fn some(&mut self) -> Vec<u8> {
         match self {
             Own::Plain(peer) => peer.receive_some().await,
             Own::Secure(secure) => secure.receive_some().await,
         }
     }
 
-    fn in_order(&self) -> bool {
+    pub fn in_order(&self) -> bool {
         match self {
             Own::Plain(peer) => peer.has_closed_in_order(),
             Own::Secure(secure) => secure.has_closed_in_order(),
@@ -78,7 +78,7 @@ impl Own {
     }
 
     /// Reads to the end; once something has come, as the reader does, who sends `said`.
-    async fn rest(&mut self, reader: Reader, said: &[u8]) -> Seen {
+    pub async fn rest(&mut self, reader: Reader, said: &[u8]) -> Seen {
         let mut bytes = self.some().await;
         if reader != Reader::Prompt {
             sleep(PAUSE).await;
@@ -102,14 +102,14 @@ impl Own {
 
 impl Seen {
     /// The body of the only answer.
-    fn body(&self) -> &[u8] {
+    pub fn body(&self) -> &[u8] {
         let end = self.bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
         &self.bytes[end + 4..]
     }
 }
 
 /// Plain clients and those by TLS, of a proxy with those lines; all that they send is read in whole pieces.
-fn both(lines: &str) -> Worlds {
+pub fn both(lines: &str) -> Worlds {
     let lines = format!(
         "listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n timeout client 2s\n timeout http-keep-alive 150ms\n \
          timeout server 10s\n{lines}\n"
@@ -127,7 +127,7 @@ fn each<F: Future<Output = ()> + 'static>(lines: &'static str, script: impl Fn(W
 }
 
 /// A server that answers the next request with these bytes, and stays.
-async fn answer_with(s1: &mut Service, bytes: &[u8]) -> Peer {
+pub async fn answer_with(s1: &mut Service, bytes: &[u8]) -> Peer {
     let mut server = s1.accept().await;
     server.receive_head().await.unwrap();
     server.try_send(bytes).await;
@@ -336,7 +336,7 @@ fn of_a_client_that_does_not_close_comes_soon() {
 }
 
 /// What a client of HTTP/2 sends before an answer, with windows that let all of it come at once.
-fn asks() -> Vec<u8> {
+pub fn asks() -> Vec<u8> {
     let mut out = PREFACE.to_vec();
     push_frame(&mut out, Kind::Settings, 0, 0, &Setting::InitialWindowSize.bytes(1 << 20));
     push_frame(&mut out, Kind::WindowUpdate, 0, 0, &(1_u32 << 20).to_be_bytes());
@@ -345,7 +345,7 @@ fn asks() -> Vec<u8> {
 }
 
 /// A PING, and credit.
-fn talk() -> Vec<u8> {
+pub fn talk() -> Vec<u8> {
     let mut out = Vec::new();
     push_frame(&mut out, Kind::Ping, 0, 0, b"pingping");
     push_frame(&mut out, Kind::WindowUpdate, 0, 0, &1_u32.to_be_bytes());
@@ -353,7 +353,7 @@ fn talk() -> Vec<u8> {
 }
 
 /// Bytes of payload, whether the stream has ended, and whether the connection's end was announced.
-fn payload(mut bytes: &[u8]) -> (usize, bool, bool) {
+pub fn payload(mut bytes: &[u8]) -> (usize, bool, bool) {
     let (mut length, mut ended, mut announced) = (0, false, false);
     while let Some(header) = FrameHeader::parse(bytes) {
         match header.kind {

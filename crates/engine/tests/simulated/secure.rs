@@ -129,6 +129,16 @@ pub fn client(versions: (Version, Version)) -> Client {
     Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
+/// The first flight of a client that asks for `a.example`.
+pub fn hello() -> Vec<u8> {
+    let asked = ServerName::try_from("a.example").unwrap();
+    let client = client((Version::Tls12, Version::Tls13));
+    let mut connection = Connection::of_client(&client, asked, None).unwrap();
+    let (mut input, mut out) = (Buffer::with_capacity(LARGEST_FLIGHT), Vec::new());
+    connection.shake(&mut input, &mut out).unwrap();
+    out
+}
+
 /// A client that sends early data, by these protocols.
 pub fn early_client(alpn: &[&str]) -> Client {
     let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();

@@ -1,10 +1,16 @@
-//! What checks ask for in their handshakes (`check-sni`, `check-sni-auto`), which idle links that lets them take, and which
+//! What checks ask for in their handshakes (`check-sni`, `check-sni-auto`) and which certificates they believe, beside a table of what
+//! HAProxy does (`bench/check_names.py`); which idle links that lets them take, and which
 //! of them begin with a PROXY header.
 
 use testkit::{Peer, Service, sleep};
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use crate::api::{SOCKET, ask};
 use crate::messages::GET;
+use crate::raw_tls;
 use crate::world::*;
 
 /// The listener that speaks TLS.
@@ -133,4 +139,67 @@ fn a_server_that_is_added_is_checked_with_a_proxy_header_where_that_is_asked() {
             world.forget_log();
         });
     }
+}
+
+/// What HAProxy 3.5 does: lines of a backend, options of its server, the name that is asked for, whether the check passes.
+const TABLE: &str = include_str!("haproxy.tsv");
+
+#[test]
+fn checks_ask_and_believe_as_recorded() {
+    let rows: Vec<[&str; 4]> = TABLE
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').collect::<Vec<_>>().try_into().expect("four columns"))
+        .collect();
+    assert!(rows.len() > 700);
+    let differences = Rc::new(RefCell::new(Vec::new()));
+    for batch in rows.chunks(100) {
+        let mut sections = format!("listen l\n bind {WEIR}\n");
+        for (at, [rules, options, ..]) in batch.iter().enumerate() {
+            let rules = rules.replace(';', "\n ");
+            sections += &format!(
+                "backend b{at}\n {rules}\n server s 10.0.2.1:{} ssl check init-state down rise 1 fall 1 inter 1s {options}\n",
+                1_000 + at
+            );
+        }
+        let batch: Rc<[[&str; 4]]> = batch.into();
+        let kept = Rc::clone(&differences);
+        config(&sections).global(SOCKET).workers(&[1]).seeds(0..1).run(move |world| {
+            let (batch, kept) = (Rc::clone(&batch), Rc::clone(&kept));
+            async move {
+                let asked: Vec<Rc<RefCell<BTreeSet<String>>>> = batch.iter().map(|_| Rc::default()).collect();
+                for (at, names) in asked.iter().enumerate() {
+                    let names = Rc::clone(names);
+                    Service::at(&format!("10.0.2.1:{}", 1_000 + at)).serve(&world.scope, move |mut peer, _| {
+                        let names = Rc::clone(&names);
+                        async move {
+                            let name = raw_tls::answer(&mut peer, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+                            names.borrow_mut().insert(name.unwrap_or_else(|| "-".to_owned()));
+                        }
+                    });
+                }
+                sleep(3_500).await;
+                let states = ask("show servers state").await;
+                for (at, (row, asked)) in batch.iter().zip(&asked).enumerate() {
+                    let backend = format!("b{at}");
+                    let mut lines = states.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+                    let line = lines.find(|line| line.get(1) == Some(&&*backend)).expect("the server");
+                    let state = if line[5] == "2" { "up" } else { "down" };
+                    let asked = asked.borrow().iter().cloned().collect::<Vec<_>>().join(",");
+                    // An address is no name that a handshake can ask for (RFC 6066, section 3); HAProxy asks for it.
+                    let expected = if row[2].parse::<std::net::IpAddr>().is_ok() || row[2].starts_with('[') {
+                        "-"
+                    } else {
+                        row[2]
+                    };
+                    if (&*asked, state) != (expected, row[3]) {
+                        kept.borrow_mut().push(format!("{row:?}: {asked} {state}"));
+                    }
+                }
+                world.forget_log();
+            }
+        });
+    }
+    let differences = differences.take();
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
 }

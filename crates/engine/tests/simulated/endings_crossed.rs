@@ -1,0 +1,289 @@
+//! Every end of a client's connection crossed with how the answer is delimited, the protocol, the transport, the reader, and whether
+//! the client is still sending: it gets all that was written before the end, or sees that it did not.
+
+use testkit::{Peer, Service, decode_chunks, sleep};
+use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
+
+use crate::api::{SOCKET, ask};
+use crate::endings::{Own, READERS, Reader, Seen, both};
+use crate::h2::block;
+use crate::world::*;
+
+/// Bytes of a body: more than a client takes before it pauses.
+const LENGTH: usize = 150_000;
+
+/// What ends an answer, or the connection after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The client has asked for it, or it asks for nothing more.
+    Done,
+    /// The process stops while the answer is on its way.
+    Stopped,
+    /// The server closes in order.
+    Closed,
+    /// The server closes, whatever has come that it has not read.
+    Gone,
+    /// The server resets its connection.
+    Reset,
+    /// The server sends nothing more.
+    Silent,
+    /// An operator ends the session.
+    Killed,
+}
+
+const ENDS: [End; 7] = [End::Done, End::Stopped, End::Closed, End::Gone, End::Reset, End::Silent, End::Killed];
+
+/// What tells a client how long an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Chunks,
+    Close,
+}
+
+/// What carries the answer to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+    /// WebSocket's upgrade.
+    Tunnel,
+}
+
+/// One of all.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    protocol: Protocol,
+    framing: Framing,
+    end: End,
+    secure: bool,
+    reader: Reader,
+    /// The client has announced more than it sends before the end.
+    uploads: bool,
+}
+
+impl Case {
+    /// Whether there is such an end.
+    fn exists(self) -> bool {
+        let is_tunnel = self.protocol == Protocol::Tunnel;
+        match self.end {
+            // A tunnel has no other end than those of its two sides.
+            End::Done | End::Stopped => !is_tunnel && self.framing != Framing::Close,
+            _ => !is_tunnel || (self.framing == Framing::Close && !self.uploads),
+        }
+    }
+
+    /// Whether the client is to get the whole answer: nothing has cut it off.
+    fn is_whole(self) -> bool {
+        match self.end {
+            End::Done | End::Stopped => true,
+            End::Closed => self.framing == Framing::Close,
+            End::Gone | End::Reset | End::Silent | End::Killed => false,
+        }
+    }
+
+    /// The answer's head and what comes of its body before the end, which is all of it where nothing cuts it off.
+    fn answer(self) -> (Vec<u8>, Vec<u8>) {
+        let announced = if self.is_whole() { LENGTH } else { 2 * LENGTH };
+        let body = vec![b'x'; LENGTH];
+        if self.protocol == Protocol::Tunnel {
+            let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+            let head =
+                format!("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{accept}\r\n\r\n");
+            return (head.into_bytes(), body);
+        }
+        let (field, body) = match self.framing {
+            Framing::Length => (format!("Content-Length: {announced}\r\n"), body),
+            Framing::Chunks => {
+                let last: &[u8] = if self.is_whole() { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+                let chunk = [format!("{LENGTH:x}\r\n").as_bytes(), &body, last].concat();
+                ("Transfer-Encoding: chunked\r\n".to_owned(), chunk)
+            }
+            Framing::Close => (String::new(), body),
+        };
+        (format!("HTTP/1.1 200 OK\r\n{field}\r\n").into_bytes(), body)
+    }
+
+    /// What the client asks, and what it says later.
+    fn asked(self) -> (Vec<u8>, Vec<u8>) {
+        let begun = vec![b'u'; 5_000];
+        match self.protocol {
+            Protocol::Tunnel => (
+                b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+                    .to_vec(),
+                begun,
+            ),
+            Protocol::Http1 => {
+                let close = if self.end == End::Done { "Connection: close\r\n" } else { "" };
+                let head = match self.uploads {
+                    true => format!("POST / HTTP/1.1\r\nHost: a\r\n{close}Content-Length: 900000\r\n\r\n"),
+                    false => format!("GET / HTTP/1.1\r\nHost: a\r\n{close}\r\n"),
+                };
+                let sent = if self.uploads { begun.clone() } else { Vec::new() };
+                let later = if self.uploads { begun } else { b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec() };
+                ([head.into_bytes(), sent].concat(), later)
+            }
+            Protocol::Http2 => {
+                let mut out = PREFACE.to_vec();
+                push_frame(&mut out, Kind::Settings, 0, 0, &Setting::InitialWindowSize.bytes(1 << 20));
+                push_frame(&mut out, Kind::WindowUpdate, 0, 0, &(1_u32 << 20).to_be_bytes());
+                let (method, flags) = if self.uploads { ("POST", 0) } else { ("GET", flag::END_STREAM) };
+                push_frame(&mut out, Kind::Headers, flag::END_HEADERS | flags, 1, &block(method, "/", &[]));
+                let mut later = Vec::new();
+                if self.uploads {
+                    push_frame(&mut out, Kind::Data, 0, 1, &begun);
+                    push_frame(&mut later, Kind::Data, 0, 1, &begun);
+                }
+                push_frame(&mut later, Kind::Ping, 0, 0, b"pingping");
+                (out, later)
+            }
+        }
+    }
+
+    /// The payload that the client has got, and whether it has seen the end of all of it.
+    fn received(self, seen: &Seen) -> (usize, bool) {
+        if self.protocol == Protocol::Http2 {
+            return payload(&seen.bytes);
+        }
+        let Some(end) = seen.bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return (0, false) };
+        let body = &seen.bytes[end + 4..];
+        match self.framing {
+            _ if self.protocol == Protocol::Tunnel => (body.len(), seen.in_order),
+            Framing::Length => (body.len(), body.len() == self.announced()),
+            Framing::Close => (body.len(), seen.in_order),
+            Framing::Chunks => {
+                let mut decoded = testkit::Chunked::default();
+                let whole = decode_chunks(&mut body.to_vec(), &mut decoded);
+                (decoded.body.len(), whole)
+            }
+        }
+    }
+
+    fn announced(self) -> usize {
+        if self.is_whole() { LENGTH } else { 2 * LENGTH }
+    }
+
+    async fn play(self, world: World) {
+        let mut s1 = Service::at(S1);
+        let mut own = Own::connect(self.secure).await;
+        let (asked, later) = self.asked();
+        own.try_send(&asked).await;
+        let mut server = s1.accept().await;
+        server.receive_head().await.unwrap();
+        let (head, body) = self.answer();
+        let half = body.len() / 2;
+        server.send(head).await;
+        server.try_send(&body[..half]).await;
+        sleep(5).await;
+        if self.end == End::Stopped {
+            world.stop();
+        }
+        server.try_send(&body[half..]).await;
+        sleep(5).await;
+        self.end_it(&world, server).await;
+        let seen = own.rest(self.reader, &later).await;
+        let (length, whole) = self.received(&seen);
+        assert!(length <= LENGTH, "{self:?}: {length}");
+        match self.is_whole() {
+            true => assert_eq!(
+                (length, whole, seen.in_order),
+                (LENGTH, true, true),
+                "{self:?} {:?}",
+                world.take_log().await
+            ),
+            // One that ends in order although an end was a fault has come to its end.
+            false if self.protocol == Protocol::Tunnel || (self.end, self.framing) == (End::Gone, Framing::Close) => {
+                assert!(!whole || length == LENGTH, "{self:?}: {length}")
+            }
+            false => assert!(!whole, "{self:?}: {length}"),
+        }
+        world.forget_log();
+    }
+
+    async fn end_it(self, world: &World, mut server: Peer) {
+        match self.end {
+            End::Gone => return server.close(),
+            End::Reset => return server.reset(),
+            End::Closed => server.half_close(),
+            End::Killed => drop(ask("shutdown sessions server l/s1").await),
+            End::Done | End::Stopped | End::Silent => {}
+        }
+        // It reads what comes.
+        world.scope.spawn(async move { while !server.receive_some().await.is_empty() {} });
+    }
+}
+
+fn payload(mut bytes: &[u8]) -> (usize, bool) {
+    let (mut length, mut ended) = (0, false);
+    while let Some(header) = FrameHeader::parse(bytes) {
+        if header.kind == Kind::Data {
+            length += header.length;
+            ended |= header.has(flag::END_STREAM);
+        }
+        bytes = bytes.get(HEADER_LENGTH + header.length..).unwrap_or_default();
+    }
+    (length, ended)
+}
+
+/// Every case of a protocol.
+fn all(protocol: Protocol) {
+    let mut count = 0;
+    for end in ENDS {
+        for framing in [Framing::Length, Framing::Chunks, Framing::Close] {
+            for (secure, uploads) in [(false, false), (false, true), (true, false), (true, true)] {
+                for reader in READERS {
+                    let case = Case { protocol, framing, end, secure, reader, uploads };
+                    if !case.exists() {
+                        continue;
+                    }
+                    count += 1;
+                    let lines = "timeout server 300ms\n timeout tunnel 300ms\n server s1 10.0.1.1:80";
+                    both(lines).global(SOCKET).run(move |world| case.play(world));
+                }
+            }
+        }
+    }
+    assert!(count > 20, "{count}");
+}
+
+#[test]
+fn of_http_1() {
+    all(Protocol::Http1);
+}
+
+#[test]
+fn of_http_2() {
+    all(Protocol::Http2);
+}
+
+#[test]
+fn of_a_tunnel() {
+    all(Protocol::Tunnel);
+}
+
+/// As many connections of a worker wait for their clients as may; others are closed at once, and their clients have the answer as well.
+#[test]
+fn no_more_than_a_worker_may_have_wait_for_their_clients() {
+    const MOST: usize = 4096;
+    let lines = format!("listen l\n bind {WEIR}\n timeout client 20s\n http-request deny deny_status 413\n");
+    config(&lines).workers(&[1]).seeds(0..1).run(|world| async move {
+        let mut clients = Vec::new();
+        for _ in 0..MOST + 4 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 999\r\n\r\n").await;
+            clients.push(client);
+        }
+        sleep(100).await;
+        assert_eq!(world.sessions(), MOST);
+        for client in &mut clients {
+            let head = client.receive_head().await.expect("an answer");
+            assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+            client.receive_rest().await;
+        }
+        // Nothing comes from these clients: they are not waited for any longer.
+        sleep(4_000).await;
+        assert_eq!(world.sessions(), 0);
+        world.forget_log();
+    });
+}
