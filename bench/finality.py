@@ -4,9 +4,11 @@
     bench/finality.py HAPROXY TABLE
 
 For each fetch there are proxies with `tcp-request content` or `tcp-response content` rules that ask for it under an inspect-delay, in
-TCP and in HTTP mode. Clients and a server send nothing, a part of a message, or a whole one, over plain connections, TLS and HTTP/2.
+TCP and in HTTP mode, and proxies that ask for it in `tcp-request connection`, `tcp-request session`, `http-request` and `http-response`
+rules. Clients and a server send nothing, a part of a message, or a whole one, over plain connections, TLS and HTTP/2.
 A line of TABLE is a fetch with its arguments and a letter for each scene: `w` where the rule waited for the whole delay, `d` where it
-was decided at once, `W` and `D` where a condition found a value, `-` where HAProxy refuses the configuration. crates/engine/tests/simulated/finality reads it. Uses loopback
+was decided at once, `W` and `D` where a condition found a value, `-` where HAProxy refuses the configuration, `!` where the fetch ends
+the process. crates/engine/tests/simulated/finality reads it. Uses loopback
 addresses only.
 """
 
@@ -21,7 +23,7 @@ import tempfile
 
 DELAY = 1000
 HOST = "127.10.0.1"
-BASE = 20000
+BASE = 15000
 ARGUMENTS = [
     "", "(a)", "(txn.a)", "(0)", "(0,4)", "(0,1)", "(t)", "(0,t)", "(0,0,t)", "(be)", "(be/s)", "(f)", "(users)", "(1.2.3.4)",
     "(::1)", "(a,b)", "(1)", "(HOME)", "(cli)",
@@ -101,6 +103,19 @@ SCENES = [
     ("answer/tcp/http", "R", False, b"H"),
     ("answer/http/get", "S", False, HTTP),
     ("answer/http/body", "S", False, HTTP.replace(b"/a", b"/body")),
+    ("connection/clear", "E", False, b""),
+    ("connection/tls", "E", True, b""),
+    ("session/clear", "Y", False, b""),
+    ("session/tls", "Y", True, b""),
+    ("request/get", "Q", False, HTTP),
+    ("request/post", "Q", False, POST),
+    ("request/tls/get", "Q", True, HTTP),
+    ("request/h2/get", "Q", False, h2(b"GET", b"/a?b=c", True)),
+    ("request/h2/post", "Q", False, h2(b"POST", b"/a", False, b"abc")),
+    ("response/get", "A", False, HTTP),
+    ("response/body", "A", False, HTTP.replace(b"/a", b"/body")),
+    ("response/tls/get", "A", True, HTTP),
+    ("response/h2/get", "A", False, h2(b"GET", b"/a?b=c", True)),
 ]
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\n\r\nok"
 
@@ -109,6 +124,9 @@ TLS = " bind {host}:{{tls}} ssl crt {{crt}} alpn h2,http/1.1\n".format(host=HOST
 REQUEST = f" tcp-request inspect-delay {DELAY}ms\n tcp-request content set-var(txn.f) int(1) if {{{{ {{fetch}} -m found }}}}\n tcp-request content reject\n"
 TRACK = f" tcp-request inspect-delay {DELAY}ms\n tcp-request content track-sc0 {{fetch}} table t\n tcp-request content reject\n"
 ANSWERED = f" tcp-response inspect-delay {DELAY}ms\n tcp-response content set-var(txn.f) int(1) if {{{{ {{fetch}} -m found }}}}\n tcp-response content reject\n"
+FOUND = "set-var(txn.f) int(1) if {{ {fetch} -m found }}\n"
+EARLY = (' log-format "R %f %Tt %Th %[var(sess.f)]"\n tcp-request {} set-var(sess.f) int(1) if {{{{ {{fetch}} -m found }}}}\n'
+         " tcp-request content reject\n")
 KINDS = {
     "T": "frontend T{i}\n mode tcp\n" + FRONT + TLS + REQUEST,
     "K": "frontend K{i}\n mode tcp\n" + FRONT + TRACK,
@@ -117,8 +135,15 @@ KINDS = {
     "C": "frontend C{i}\n mode http\n" + FRONT + " default_backend c{i}\nbackend c{i}\n mode http\n" + REQUEST,
     "R": "frontend R{i}\n mode tcp\n" + FRONT + " default_backend r{i}\nbackend r{i}\n mode tcp\n server s {server}\n" + ANSWERED,
     "S": "frontend S{i}\n mode http\n" + FRONT + " default_backend s{i}\nbackend s{i}\n mode http\n server s {server}\n" + ANSWERED,
+    "E": "frontend E{i}\n mode tcp\n" + FRONT + TLS + EARLY.format("connection"),
+    "Y": "frontend Y{i}\n mode tcp\n" + FRONT + TLS + EARLY.format("session"),
+    "Q": "frontend Q{i}\n mode http\n" + FRONT + TLS + " http-request " + FOUND + " http-request deny\n",
+    "A": "frontend A{i}\n mode http\n" + FRONT + TLS + " default_backend a{i}\nbackend a{i}\n mode http\n server s {server}\n"
+         + " http-response " + FOUND + " http-response deny\n",
 }
-ORDER = "TKHLCRS"
+ORDER = "TKHLCRSEYQA"
+SECURE = "THEYQA"
+PORTS = len(ORDER) + len(SECURE)
 COMMON = """global
  log stdout format raw local0
  maxconn 4000
@@ -138,7 +163,7 @@ backend be
  server s 127.10.0.1:1
 frontend f
  mode http
- bind 127.10.0.1:19999
+ bind 127.10.0.1:14999
 """
 
 
@@ -153,8 +178,8 @@ def fetches(program):
 
 
 def section(kind, number, fetch, crt, server):
-    place = BASE + 9 * number + ORDER.index(kind)
-    port, tls = place, {"T": BASE + 9 * number + 7, "H": BASE + 9 * number + 8}.get(kind, 0)
+    first = BASE + PORTS * number
+    port, tls = first + ORDER.index(kind), first + len(ORDER) + SECURE.index(kind) if kind in SECURE else 0
     return KINDS[kind].format(i=number, fetch=fetch, port=port, tls=tls, crt=crt, server=server), port, tls
 
 
@@ -219,7 +244,7 @@ async def ask(port, tls, data):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        reader, writer = await asyncio.open_connection(HOST, port, ssl=context)
+        reader, writer = await asyncio.open_connection(HOST, port, ssl=context, server_hostname="a.example" if tls else None)
         writer.write(data)
         async with asyncio.timeout(4):
             while await reader.read(10000):
@@ -227,6 +252,44 @@ async def ask(port, tls, data):
         writer.close()
     except (OSError, TimeoutError, ssl.SSLError):
         pass
+
+
+class Program:
+    """HAProxy with its log, started again where it has ended by itself."""
+
+    def __init__(self, program, config, log, port):
+        self.program, self.config, self.log, self.port, self.process = program, config, log, port, None
+
+    async def start(self):
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen([self.program, "-db", "-f", self.config], stdout=out, stderr=subprocess.DEVNULL)
+        self.read = 0
+        while True:
+            try:
+                (await asyncio.open_connection(HOST, self.port))[1].close()
+                return
+            except OSError:
+                await asyncio.sleep(0.2)
+
+    async def ask(self, places, data, found):
+        """Sends a scene's bytes to the ports of some fetches, and notes their letters. False: the program has ended."""
+        await asyncio.gather(*(ask(*place, data) for place in places.values()))
+        await asyncio.sleep(0.3)
+        if self.process.poll() is not None:
+            await self.start()
+            return False
+        with open(self.log) as lines:
+            lines.seek(self.read)
+            new = lines.read()
+            self.read += len(new)
+        for number, took, shaken, value in re.findall(r"^R \w(\d+)\S* \+?(-?\d+) (-?\d+) (\S+)$", new, re.M):
+            letter = "w" if int(took) - max(int(shaken), 0) >= DELAY - 100 else "d"
+            found[int(number)] = letter.upper() if value == "1" else letter
+        return True
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 async def record(options):
@@ -246,36 +309,27 @@ async def record(options):
         config, log = os.path.join(folder, "all.cfg"), os.path.join(folder, "log")
         with open(config, "w") as out:
             out.write(text)
-        with open(log, "wb") as out:
-            process = subprocess.Popen([options.haproxy, "-db", "-f", config], stdout=out, stderr=subprocess.DEVNULL)
+        program = Program(options.haproxy, config, log, list(ports.values())[-1][0])
         table = {number: [] for number in range(len(chosen))}
         try:
-            while True:
-                try:
-                    (await asyncio.open_connection(HOST, list(ports.values())[-1][0]))[1].close()
-                    break
-                except OSError:
-                    await asyncio.sleep(0.2)
-            read = 0
+            await program.start()
             for name, kind, tls, data in SCENES:
                 asked = [number for number in table if (kind, number) in ports]
-                for begin in range(0, len(asked), 150):
-                    await asyncio.gather(*(ask(ports[kind, number][1 if tls else 0], tls, data) for number in asked[begin:begin + 150]))
-                await asyncio.sleep(0.3)
-                with open(log) as lines:
-                    lines.seek(read)
-                    new = lines.read()
-                    read += len(new)
                 found = {}
-                for front, took, shaken, value in re.findall(r"^R (\w+)\S* \+?(-?\d+) (-?\d+) (\S+)$", new, re.M):
-                    letter = "w" if int(took) - max(int(shaken), 0) >= DELAY - 100 else "d"
-                    found[front] = letter.upper() if value == "1" else letter
+                for begin in range(0, len(asked), 150):
+                    batch = asked[begin:begin + 150]
+                    places = {number: (ports[kind, number][1 if tls else 0], tls) for number in batch}
+                    if await program.ask(places, data, found):
+                        continue
+                    # Some fetch has ended the process: each is asked for alone.
+                    for number, place in places.items():
+                        if not await program.ask({number: place}, data, found):
+                            found[number] = "!"
                 for number in table:
-                    table[number].append(found.get(f"{kind}{number}", "?" if (kind, number) in ports else "-"))
+                    table[number].append(found.get(number, "?" if (kind, number) in ports else "-"))
                 print(name, "".join(sorted({cell for row in table.values() for cell in row[-1]})), file=sys.stderr)
         finally:
-            process.terminate()
-            process.wait()
+            program.end()
     with open(options.table, "w") as out:
         out.write("# fetch\t" + " ".join(name for name, *_ in SCENES) + "\n")
         for number, (fetch, _) in enumerate(chosen):

@@ -142,7 +142,7 @@ impl<'a> EvalContext<'a> {
                 probes: &probes,
                 direction: self.direction,
                 frontend: Some(self.session.frontend),
-                backend: state.backend,
+                backend: state.backend.filter(|_| self.has_stream),
                 server: state.server,
                 request: state.has_request.then_some(&state.request),
                 unread: (!state.has_request && self.has_stream).then_some(&unread),
@@ -323,6 +323,9 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn stream(&self) -> Option<StreamFacts> {
+        if !self.0.has_stream {
+            return None;
+        }
         let state = self.0.state;
         Some(StreamFacts {
             timings: state.timings,

@@ -19,7 +19,7 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Int(c.probes.stream()?.last_rule?.line.into()))
     }),
     plain("term_events", Type::Str, RUNNING, "Events by which layers ended: none is kept.", |c, _| {
-        c.probes.stream().map(|_| Value::Str(b"{-,-,-,-,-,-,-}"))
+        c.probes.session().map(|_| Value::Str(b"{-,-,-,-,-,-,-}"))
     }),
     plain("waiting_entity", Type::Str, RUNNING, "File and line of the rule that was waited for.", |c, _| {
         entity(c, c.probes.stream()?.waiting_rule?)

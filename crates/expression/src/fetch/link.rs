@@ -1,6 +1,7 @@
 //! Fetches of the connection to the server, and of a stream's place on both connections (sections 7.3.3 and 7.3.4). Must
 //! never touch a connection.
 
+use super::transport::speaks_http;
 use super::{Fetch, plain};
 use crate::sample::{Context, LinkFacts, Places, Type, Value};
 
@@ -20,19 +21,20 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Str(link(c)?.error.message().as_bytes()))
     }),
     plain("bc_glitches", INT, SERVER, "Glitches of the server on its connection.", |c, _| {
-        Some(Value::Int(link(c)?.protocol.glitches.into()))
+        let glitches = link(c)?.protocol.glitches;
+        speaks_http(c).then(|| Value::Int(glitches.into()))
     }),
     plain("bc_nb_streams", INT, SERVER, "Streams of the server's connection.", |c, _| {
         Some(Value::Int(link(c)?.protocol.streams.into()))
     }),
     plain("bc_reused", Type::Bool, SERVER, "Whether the server's connection served other requests before.", |c, _| {
-        Some(Value::Bool(link(c).is_some_and(|link| link.answers > 0)))
+        Some(Value::Bool(c.probes.stream()?.link.is_some_and(|link| link.answers > 0)))
     }),
     plain("bc_settings_streams_limit", INT, SERVER, "Streams at a time that the server may have.", |c, _| {
         Some(Value::Int(link(c)?.protocol.limit.into()))
     }),
-    plain("bs.aborted", INT, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |_, _| {
-        Some(Value::Int(0))
+    plain("bs.aborted", INT, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |c, _| {
+        c.probes.stream().map(|_| Value::Int(0))
     })
     .needing("server-side connection"),
     plain("bs.id", INT, SERVER, "The request's number on the server's connection, from 0.", |c, _| {
@@ -41,8 +43,8 @@ pub const TABLE: &[Fetch] = &[
     .needing("server-side connection"),
     plain("bs.rst_code", INT, SERVER, "The code of the server's reset: HTTP/1 has none.", |_, _| None)
         .needing("server-side connection"),
-    plain("fs.aborted", INT, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |_, _| {
-        Some(Value::Int(0))
+    plain("fs.aborted", INT, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |c, _| {
+        c.probes.stream().map(|_| Value::Int(0))
     }),
     plain("fs.id", INT, CLIENT, "The request's number on the client's connection, from 0.", |c, _| {
         Some(Value::Int(c.probes.stream()?.client_streams.into()))

@@ -46,6 +46,10 @@ fn may_change(context: &Context<'_>) {
 }
 
 fn length<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    if context.direction == Direction::Request {
+        // Before a stream there is nothing to count.
+        context.probes.stream()?;
+    }
     may_change(context);
     let head = match context.direction {
         Direction::Request => context.request,

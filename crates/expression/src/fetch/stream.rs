@@ -27,14 +27,14 @@ pub const TABLE: &[Fetch] = &[
     }),
     of_stream("bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
     of_stream("bytes_out", DOWN, "Bytes from the server.", bytes_of_server).at_end(),
-    timer("fc.timer.handshake", Places::CLIENT, "Milliseconds of the handshakes.", |c, _| timed(c, |t| t.handshake)),
+    timer("fc.timer.handshake", Places::CLIENT, "Milliseconds of the handshakes.", handshake),
     timer("fc.timer.total", Places::CLIENT_SESSION, "Milliseconds since the accept.", |c, _| timed(c, |t| t.total))
         .at_end(),
     plain("prio_class", INT, Places::RUNNING, "Its class of priority.", |c, _| {
-        Some(Value::Int(c.probes.stream().map_or(0, |stream| stream.priority.0.into())))
+        Some(Value::Int(stream(c)?.priority.0.into()))
     }),
     plain("prio_offset", INT, Places::RUNNING, "Its offset of priority.", |c, _| {
-        Some(Value::Int(c.probes.stream().map_or(0, |stream| stream.priority.1.into())))
+        Some(Value::Int(stream(c)?.priority.1.into()))
     }),
     of_stream("req.bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
     of_stream("req.bytes_out", UP, "Bytes to the server.", |c, _| count(stream(c)?.sent)).at_end(),
@@ -92,10 +92,19 @@ fn timed<'a>(context: &Context<'a>, which: impl Fn(&Timers) -> i64) -> Option<Va
     Some(Value::Int(which(&stream(context)?.timings.timers(context.now))))
 }
 
+/// The connection has it before there is a stream.
+fn handshake<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    timed(context, |timers| timers.handshake).or_else(|| {
+        let mut own = None;
+        context.probes.lend_record(&mut |record| own = Some(Value::Int(record.timers.handshake)));
+        own
+    })
+}
+
 /// What ends with the request's head counts once that has been looked at: not in the rules on it.
 fn head<'a>(context: &Context<'a>, which: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     match context.direction {
-        Direction::Request => Some(Value::Int(-1)),
+        Direction::Request => stream(context).map(|_| Value::Int(-1)),
         Direction::Response => timed(context, which),
     }
 }
@@ -120,7 +129,10 @@ fn check_date(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String>
 }
 
 fn request_date<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let facts = stream(context)?;
+    let Some(facts) = stream(context) else {
+        let accepted = context.probes.session()?.accept_date;
+        return Some(Value::Int(in_unit(accepted, arguments.int(0))));
+    };
     let waited = facts.timings.first_byte.map(|first| first.saturating_since(facts.timings.start));
     Some(Value::Int(in_unit(facts.start_date.saturating_add(waited.unwrap_or_default()), arguments.int(0))))
 }

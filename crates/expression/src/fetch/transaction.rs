@@ -34,7 +34,7 @@ pub const TABLE: &[Fetch] = &[
 ];
 
 fn is_first<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    Some(Value::Bool(context.transaction.first))
+    context.probes.stream().map(|_| Value::Bool(context.transaction.first))
 }
 
 fn is_compressed<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {

@@ -17,7 +17,7 @@ pub const TABLE: &[Fetch] = &[
     plain("bc_dst", Type::Addr, SERVER, "The server's address.", |c, _| ask(c, Transport::ServerAddress)),
     plain("bc_dst_port", INT, SERVER, "The server's port.", |c, _| ask(c, Transport::ServerPort)),
     plain("bc_http_major", INT, SERVER, "The server's version of HTTP on the wire.", |c, _| {
-        major(c, c.probes.stream()?.link.unwrap_or_default().protocol)
+        major(c, c.probes.stream()?.link?.protocol)
     }),
     rtt("bc_rtt", "Round-trip time to the server.", |c, a| in_time(c, a, Transport::ServerRtt)),
     rtt("bc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ServerRttVariance)),
@@ -46,12 +46,13 @@ pub const TABLE: &[Fetch] = &[
     }),
     number("fc_fackets", "Forward acknowledgements.", |c, _| ask(c, Transport::ClientFackets)),
     plain("fc_glitches", INT, CLIENT, "Glitches of the client on its connection.", |c, _| {
-        Some(Value::Int(protocol(c).glitches.into()))
+        let glitches = c.probes.stream().map(|_| protocol(c).glitches)?;
+        speaks_http(c).then(|| Value::Int(glitches.into()))
     }),
     plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| major(c, protocol(c))),
     number("fc_lost", "Segments that are thought lost.", |c, _| ask(c, Transport::ClientLost)),
     plain("fc_nb_streams", INT, CLIENT, "Streams of the client's connection.", |c, _| {
-        Some(Value::Int(protocol(c).streams.into()))
+        c.probes.stream().map(|_| Value::Int(protocol(c).streams.into()))
     }),
     plain("fc_pp_authority", Type::Str, CLIENT, "The host name in the PROXY header.", |c, _| tlv(c, kind::AUTHORITY)),
     Fetch::new("fc_pp_tlv", NAME, Type::Str, TLV, "A value of the PROXY header by its type.", fc_pp_tlv)
@@ -68,7 +69,7 @@ pub const TABLE: &[Fetch] = &[
     number("fc_sacked", "Segments acknowledged out of order.", |c, _| ask(c, Transport::ClientSacked)),
     plain("fc_saved_syn", Type::Bin, CLIENT, "The packet that began the connection (tcp-ss), once.", saved_syn),
     plain("fc_settings_streams_limit", INT, TLV, "Streams at a time that the client may have.", |c, _| {
-        Some(Value::Int(protocol(c).limit.into()))
+        c.probes.stream().map(|_| Value::Int(protocol(c).limit.into()))
     }),
     plain("fc_src", Type::Addr, CLIENT, "Where the client really is.", |c, _| ask(c, Transport::ClientAddress)),
     plain("fc_src_is_local", Type::Bool, CLIENT, "Whether fc_src is this machine's.", |c, _| {
@@ -107,9 +108,13 @@ fn protocol(context: &Context<'_>) -> ProtocolFacts {
 }
 
 fn major<'a>(context: &Context<'a>, of: ProtocolFacts) -> Option<Value<'a>> {
+    speaks_http(context).then(|| Value::Int(of.major.into()))
+}
+
+/// Whether the frontend takes messages apart.
+pub(super) fn speaks_http(context: &Context<'_>) -> bool {
     let knows = context.program.zip(context.frontend);
-    let speaks = knows.is_none_or(|(program, frontend)| program.is_http(frontend));
-    speaks.then(|| Value::Int(of.major.into()))
+    knows.is_none_or(|(program, frontend)| program.is_http(frontend))
 }
 
 fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Value<'a>> {

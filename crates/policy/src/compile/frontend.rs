@@ -308,6 +308,7 @@ impl Compiler<'_> {
             address,
             text: bind.text.as_str().into(),
             name: bind.name.clone().unwrap_or_else(|| id.to_string()).into(),
+            is_named: bind.name.is_some(),
             id,
             maxconn: bind.maxconn.filter(|maxconn| *maxconn > 0),
             backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(line.backlog),

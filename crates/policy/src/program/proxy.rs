@@ -231,6 +231,8 @@ pub struct Bind {
     pub text: Box<str>,
     /// `name`, else its `id` as text.
     pub name: Box<str>,
+    /// It has a `name`.
+    pub is_named: bool,
     /// `id`, else its position counted from 1.
     pub id: u32,
     /// `maxconn`; `None`: the frontend's alone.

@@ -220,7 +220,7 @@ fn frontend(own: &Frontend, next: &Frontend, whose: &str, found: &mut Vec<Differ
 fn bind(own: &Bind, next: &Bind) -> Vec<Field> {
     let mut found = fields!(Bind, own, next,
         kept: [index, is_removed, address, maxconn, backlog, defer_accept, v6only, shards, unix_mode],
-        free: [text, name, id, tls],
+        free: [text, name, is_named, id, tls],
         apart: [listening]);
     found.extend(fields!(Listening, &own.listening, &next.listening,
         kept: [socket, threads, connections],

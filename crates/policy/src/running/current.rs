@@ -17,7 +17,7 @@ pub const TABLE: &[Fetch] = &[
     }),
     plain("cur_max_retries", Type::Int, BACK, "Its retries.", |c, _| {
         let retries = || configured(c).and_then(|proxy| proxy.backend.as_ref()).map_or(0, |backend| backend.retries);
-        Some(Value::Int(own(c).retries.unwrap_or_else(retries).into()))
+        Some(Value::Int(c.probes.stream()?.own.retries.unwrap_or_else(retries).into()))
     }),
     plain("cur_queue_timeout", Type::Int, BACK, "Its timeout queue, milliseconds.", |c, _| {
         limit(c, configured(c), |own| own.queue, Timeouts::queued)
@@ -41,10 +41,6 @@ const FRONT: Places = Places::CLIENT_SESSION;
 const BACK: Places = Places::BACKEND;
 const EITHER: Places = Places::CLIENT;
 
-fn own(context: &Context<'_>) -> OwnLimits {
-    context.probes.stream().map(|stream| stream.own).unwrap_or_default()
-}
-
 /// The proxy whose limits towards servers hold; a frontend has none.
 pub(super) fn configured<'a>(context: &Context<'a>) -> Option<&'a Proxy> {
     context.backend().filter(|proxy| proxy.backend.is_some())
@@ -57,7 +53,7 @@ fn limit<'a>(
     set: impl Fn(&OwnLimits) -> Option<Duration>,
     written: impl Fn(&Timeouts) -> Option<Duration>,
 ) -> Option<Value<'a>> {
-    let limit = set(&own(context)).or_else(|| written(&proxy?.timeouts)).unwrap_or_default();
+    let limit = set(&context.probes.stream()?.own).or_else(|| written(&proxy?.timeouts)).unwrap_or_default();
     Some(Value::Int(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
 }
 

@@ -18,7 +18,7 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Int(bind(c)?.id.into()))
     }),
     plain("so_name", Type::Str, Places::CLIENT_SESSION, "The listening socket's name.", |c, _| {
-        Some(Value::Str(bind(c)?.name.as_bytes()))
+        bind(c).filter(|bind| bind.is_named).map(|bind| Value::Str(bind.name.as_bytes()))
     }),
 ];
 
@@ -71,6 +71,6 @@ mod tests {
 
     #[test]
     fn the_listening_socket() {
-        check_rows(&Scene::running(), &[("so_id", "1"), ("so_name", "1"), ("dst_conn", "0"), ("act_conn", "0")]);
+        check_rows(&Scene::running(), &[("so_id", "1"), ("so_name", "<none>"), ("dst_conn", "0"), ("act_conn", "0")]);
     }
 }

@@ -15,28 +15,28 @@ pub const TABLE: &[Fetch] = &[
     of_backend("be_conn", "Requests that a backend holds.", be_conn),
     of_backend("be_conn_free", "Connections that its usable servers could still take; -1: no limit.", be_conn_free),
     of_back("be_connect_timeout", "Its timeout connect, milliseconds.", |context, _| {
-        timeout(configured(context), |timeouts| timeouts.connect)
+        of_back_side(context, |timeouts| timeouts.connect)
     }),
-    of_back("be_id", "The backend's number.", |context, _| Some(Value::Int(context.backend()?.id.into()))),
+    of_back("be_id", "The backend's number.", |context, _| Some(Value::Int(of_stream(context)?.id.into()))),
     of_back("be_max_retries", "Its retries.", |context, _| {
-        let backend = context.backend().and_then(|proxy| proxy.backend.as_ref());
+        let backend = of_stream(context)?.backend.as_ref();
         Some(Value::Int(backend.map_or(3, |backend| backend.retries).into()))
     }),
     plain("be_name", Type::Str, Places::BACKEND, "The backend's name.", |context, _| {
-        Some(Value::Str(context.backend()?.name.as_bytes()))
+        Some(Value::Str(of_stream(context)?.name.as_bytes()))
     }),
     of_back("be_queue_timeout", "Its timeout queue, milliseconds.", |context, _| {
-        timeout(configured(context), Timeouts::queued)
+        of_back_side(context, Timeouts::queued)
     }),
     of_back("be_server_timeout", "Its timeout server, milliseconds.", |context, _| {
-        timeout(configured(context), |timeouts| timeouts.server)
+        of_back_side(context, |timeouts| timeouts.server)
     }),
     of_backend("be_sess_rate", "Sessions of a backend in the last second.", be_sess_rate),
     of_back("be_tarpit_timeout", "Its timeout tarpit, milliseconds.", |context, _| {
-        timeout(configured(context), |timeouts| timeouts.tarpit.or(timeouts.connect))
+        of_back_side(context, |timeouts| timeouts.tarpit.or(timeouts.connect))
     }),
     of_back("be_tunnel_timeout", "Its timeout tunnel, milliseconds.", |context, _| {
-        timeout(configured(context), |timeouts| timeouts.tunnel)
+        of_back_side(context, |timeouts| timeouts.tunnel)
     }),
     of_backend("connslots", "Connections and waiters that a backend could still take; -1: no limit.", connslots),
     plain(
@@ -115,6 +115,18 @@ fn fill_in(
 fn timeout<'a>(proxy: Option<&Proxy>, which: impl Fn(&Timeouts) -> Option<Duration>) -> Option<Value<'a>> {
     let timeout = proxy.and_then(|proxy| which(&proxy.timeouts)).unwrap_or_default();
     Some(Value::Int(i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// The backend of a check, or of a stream, for which a frontend may be in its place; before there is a stream there is none.
+fn of_stream<'a>(context: &Context<'a>) -> Option<&'a Proxy> {
+    let is_known = context.backend.is_some() || context.probes.stream().is_some();
+    context.backend().filter(|_| is_known)
+}
+
+/// A timeout towards servers: that of a frontend is 0, and without a stream there is none.
+fn of_back_side<'a>(context: &Context<'a>, which: impl Fn(&Timeouts) -> Option<Duration>) -> Option<Value<'a>> {
+    of_stream(context)?;
+    timeout(configured(context), which)
 }
 
 /// The backend that is meant, and its state.
