@@ -9,7 +9,7 @@ use super::{
     Admin, BackendPlan, Counts, Ejection, HedgeCounts, Hedged, Observed, OutageReport, PickContext, ProxyState,
     QueuePositions, Removal, Seen, ServerPlan, ServerStatus, Setting, Standing, Transition,
 };
-use crate::health::{Health, Operation, Pace, Report, Symptom};
+use crate::health::{Health, Operation, Pace, Report, Symptom, Verdict};
 use crate::saved_state::SavedState;
 use balance::Load;
 use base::moment::Moment;
@@ -268,6 +268,10 @@ impl ProxyState {
         report: Report,
         now: Moment,
     ) -> (bool, Option<Transition>) {
+        // A success ends a row of errors.
+        if checker == Checker::Health && report.status.verdict() == Some(Verdict::Passed) {
+            self.forget_errors(server);
+        }
         let (told, change, wakers) = self.backend.lock().end_check(server, checker, report, now);
         (told, wake((change, wakers)))
     }
@@ -286,14 +290,11 @@ impl ProxyState {
         symptom: Option<Symptom>,
         now: Moment,
     ) -> Option<(bool, Option<Transition>)> {
-        let counter = self.symptoms.get(server)?;
         let Some(symptom) = symptom else {
-            // Most of the time it is zero already, and no other processor has to fetch a line that was not written.
-            if counter.load(Ordering::Relaxed) != 0 {
-                counter.store(0, Ordering::Relaxed);
-            }
+            self.forget_errors(server);
             return None;
         };
+        let counter = self.symptoms.get(server)?;
         let errors = counter.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if errors < observed.limit || counter.swap(0, Ordering::Relaxed) < observed.limit {
             return None;
@@ -301,6 +302,16 @@ impl ProxyState {
         let found = (errors, symptom.text());
         let (told, change, wakers) = self.backend.lock().suspect(server, observed.on_error, found, now);
         Some((told, wake((change, wakers))))
+    }
+
+    /// Errors of a server are no longer in a row with those to come.
+    fn forget_errors(&self, server: usize) {
+        // Most of the time it is zero already, and no other processor has to fetch a line that was not written.
+        if let Some(counter) = self.symptoms.get(server)
+            && counter.load(Ordering::Relaxed) != 0
+        {
+            counter.store(0, Ordering::Relaxed);
+        }
     }
 
     /// What one of a server's checks says; `None`: it has none of the kind.

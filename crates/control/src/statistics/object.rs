@@ -340,7 +340,8 @@ impl<'a> Object<'a> {
             return Value::None;
         }
         if std::ptr::eq(checked, server) {
-            self.of_health(|health| Value::U64(health.analyzed()))
+            // It stays while checks are paused.
+            self.checks(Checker::Health).map_or(Value::None, |health| Value::U64(health.analyzed()))
         } else {
             Value::U64(0)
         }

@@ -230,7 +230,7 @@ impl Health {
             OnError::FastInterval => return (None, false),
             OnError::FailCheck => {}
             OnError::SuddenDeath => self.level = self.level.min(self.rise + 1),
-            OnError::MarkDown => self.level = self.level.min(self.rise),
+            OnError::MarkDown => self.level = self.rise,
         }
         let info = format!("Detected {errors} consecutive errors, last one was: {last}");
         let wanted = self.fail();

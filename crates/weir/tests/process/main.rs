@@ -69,6 +69,7 @@ mod shared_counts;
 mod sockpair;
 mod spoe;
 mod support;
+mod tls_endings;
 mod tls_limit;
 mod tls_peers;
 mod unit;

@@ -1,6 +1,6 @@
 //! Runs sequences against one process: a backend, a thread and a connection of the runtime API for each.
 
-use super::events::{Random, VARIANTS, Variant, command, options};
+use super::events::{Observed, Random, VARIANTS, Variant, command, is_error, options};
 use crate::support::{Folder, PATIENCE, Running, connect_unix, exchange_on};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,15 +19,17 @@ pub struct Sequence {
     pub events: Vec<String>,
     pub states: Vec<String>,
     pub seed: u64,
+    /// A check came while none was to wait: what the program shows is that of another sequence.
+    pub spoiled: bool,
 }
 
 /// Events of a random sequence, in addition to its start.
 const LENGTH: usize = 10;
 
 impl Sequence {
-    pub fn random(seed: u64) -> Self {
-        let variant = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).variant();
-        Self { variant, events: Vec::new(), states: Vec::new(), seed }
+    pub fn random(seed: u64, observes: bool) -> Self {
+        let variant = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).variant(observes);
+        Self { variant, events: Vec::new(), states: Vec::new(), seed, spoiled: false }
     }
 }
 
@@ -42,12 +44,17 @@ pub fn run(program: &str, sequences: Vec<Sequence>) -> Vec<Sequence> {
     );
     let backends: Vec<Backend> = sequences.iter().map(|_| Backend::new()).collect();
     for (number, (sequence, backend)) in sequences.iter().zip(&backends).enumerate() {
-        let Variant { lines, .. } = VARIANTS[sequence.variant];
+        let Variant { lines, observed, .. } = VARIANTS[sequence.variant];
+        let address = match observed {
+            Some(observed) if observed.refuses => format!("127.0.0.1:1 port {}", backend.port),
+            _ => format!("127.0.0.1:{}", backend.port),
+        };
+        // Between two checks there is time for requests.
+        let inter = if observed.is_some() { "400ms" } else { "100ms" };
         let _ = write!(
             text,
-            "backend b{number}\n option httpchk GET /check\n {lines}\n server a 127.0.0.1:{} {} inter 100ms\n\
+            "backend b{number}\n option httpchk GET /check\n {lines}\n server a {address} {} inter {inter}\n\
              backend u{number}\n option httpchk GET /check\n {lines}\n server t 127.0.0.1:1 track b{number}/a\n",
-            backend.port,
             options(sequence.variant, backend.agent_port),
         );
     }
@@ -71,6 +78,9 @@ pub fn run(program: &str, sequences: Vec<Sequence>) -> Vec<Sequence> {
                     agent: None,
                     active: [false; 2],
                     maintenance: false,
+                    observed: VARIANTS[sequence.variant].observed,
+                    errors: 0,
+                    spoiled: false,
                 };
                 course.prompt();
                 course.run(sequence)
@@ -131,6 +141,8 @@ fn serve(stream: TcpStream, held: &Sender<TcpStream>) -> bool {
     let mut stream = reader.into_inner();
     match first.split(' ').nth(1) {
         Some("/check") => return held.send(stream).is_ok(),
+        Some("/close") => {}
+        Some("/junk") => drop(stream.write_all(b"junk\r\n\r\n")),
         Some(path) => {
             let status = path.trim_start_matches('/');
             let _ = write!(stream, "HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
@@ -151,6 +163,10 @@ struct Course {
     /// Whether a check and an agent are enabled and not paused: results of others are not awaited.
     active: [bool; 2],
     maintenance: bool,
+    observed: Option<Observed>,
+    /// Errors of requests since the last success.
+    errors: usize,
+    spoiled: bool,
 }
 
 impl Course {
@@ -164,24 +180,47 @@ impl Course {
                 None if step == 0 => "start".to_owned(),
                 None => {
                     let (check, agent) = (self.check.is_some(), self.agent.is_some());
-                    random.event(self.active[0] && check, self.active[1] && agent, self.maintenance).to_owned()
+                    let held = [self.active[0] && check, self.active[1] && agent];
+                    match self.observed {
+                        Some(observed) => random.observed(held, self.maintenance, observed, self.errors),
+                        None => random.event(held[0], held[1], self.maintenance),
+                    }
+                    .to_owned()
                 }
             };
             let mut state = self.happen(&event);
+            self.count(&event);
+            if self.spoiled && given.is_empty() {
+                break;
+            }
             self.settle(&format!("{:?} {event}", sequence.events));
             state.push_str(&self.state());
             sequence.events.push(event);
             sequence.states.push(state);
         }
+        sequence.spoiled = self.spoiled;
         sequence
+    }
+
+    /// Counts errors in a row, so that the next request can be chosen.
+    fn count(&mut self, event: &str) {
+        match event.as_bytes() {
+            [b'c', b'2', ..] | [b'o', ..] => self.errors = 0,
+            [b'r', ..] if self.observed.is_some_and(|observed| observed.refuses) || is_error(event) => self.errors += 1,
+            [b'r', ..] => self.errors = 0,
+            _ => {}
+        }
     }
 
     /// Makes an event happen. Returns what is seen of it at once, which is the status of a request's answer.
     fn happen(&mut self, event: &str) -> String {
         let answered = match event.as_bytes() {
-            [b'c', ..] => self.check.take().map(|stream| answer_check(stream, &event[1..])),
-            [b'a', b':', ..] => self.agent.take().map(|stream| answer_agent(stream, &event[2..])),
+            [b'c', ..] => take(&mut self.check, &self.backend.checks).map(|stream| answer_check(stream, &event[1..])),
+            [b'a', b':', ..] => {
+                take(&mut self.agent, &self.backend.agents).map(|stream| answer_agent(stream, &event[2..]))
+            }
             [b'r', ..] => return self.request(&event[1..]),
+            [b'o', ..] => return self.requests_between_checks(&event[1..]),
             b"start" => return "|".to_owned(),
             _ => {
                 self.ask(&command(event, self.number));
@@ -189,6 +228,24 @@ impl Course {
             }
         };
         if answered.is_some() { "|".to_owned() } else { "not asked|".to_owned() }
+    }
+
+    /// Has the check that is held succeed, and sends as many requests as errors mark the server, before the next check begins.
+    fn requests_between_checks(&mut self, status: &str) -> String {
+        let Some(check) = take(&mut self.check, &self.backend.checks) else { return "not asked|".to_owned() };
+        answer_check(check, "200");
+        let start = std::time::Instant::now();
+        while self.check.is_none() && self.row()["srv_check_state"].parse::<u32>().expect("a number") & 1 == 1 {
+            assert!(start.elapsed() < PATIENCE, "{}: the check does not end", self.number);
+            self.check = self.backend.checks.try_recv().ok();
+        }
+        let mut answered = String::new();
+        for _ in 0..self.observed.map_or(1, |observed| observed.limit) {
+            answered = self.request(status);
+        }
+        self.check = self.check.take().or_else(|| self.backend.checks.try_recv().ok());
+        self.spoiled |= self.check.is_some();
+        answered
     }
 
     fn request(&self, status: &str) -> String {
@@ -230,7 +287,7 @@ impl Course {
         let shown = table(&shown, ',').remove("a").expect("the server");
         let followed = self.ask(&format!("show stat u{} 4 -1", self.number));
         let followed = table(&followed, ',').remove("t").expect("the server that tracks");
-        [
+        let mut fields = vec![
             shown["status"].clone(),
             row["srv_op_state"].clone(),
             row["srv_admin_state"].clone(),
@@ -244,8 +301,11 @@ impl Course {
             followed["status"].clone(),
             follower["srv_op_state"].clone(),
             follower["srv_admin_state"].clone(),
-        ]
-        .join("|")
+        ];
+        if self.observed.is_some() {
+            fields.push(shown["hanafail"].clone());
+        }
+        fields.join("|")
     }
 
     fn ask(&mut self, command: &str) -> String {
@@ -263,6 +323,20 @@ impl Course {
         }
         text.truncate(text.len() - 3);
         String::from_utf8(text).expect("text")
+    }
+}
+
+/// The question that is held. One that was given up, as connecting took too long on a busy machine, is followed by another.
+fn take(held: &mut Option<TcpStream>, coming: &Receiver<TcpStream>) -> Option<TcpStream> {
+    let mut stream = held.take()?;
+    loop {
+        stream.set_nonblocking(true).expect("a socket");
+        let ended = matches!(stream.peek(&mut [0]), Ok(0));
+        stream.set_nonblocking(false).expect("a socket");
+        if !ended {
+            return Some(stream);
+        }
+        stream = coming.recv_timeout(PATIENCE).ok()?;
     }
 }
 
@@ -290,7 +364,12 @@ fn table(text: &str, separator: char) -> HashMap<String, HashMap<String, String>
     let mut lines = text.lines().skip_while(|line| !line.starts_with('#'));
     let header: Vec<&str> = lines.next().map_or(Vec::new(), |line| line[2..].split(separator).collect());
     let rows = lines.filter(|line| line.contains(separator)).map(|line| {
-        let fields = line.split(separator);
+        // Separators between quotation marks belong to a field.
+        let mut is_quoted = false;
+        let fields = line.split(|letter: char| {
+            is_quoted ^= letter == '"';
+            letter == separator && !is_quoted
+        });
         header.iter().map(|&name| name.to_owned()).zip(fields.map(str::to_owned)).collect::<HashMap<_, _>>()
     });
     let name = |row: &HashMap<String, String>| row.get("srv_name").or(row.get("svname")).cloned();

@@ -6,21 +6,55 @@ pub struct Variant {
     pub lines: &'static str,
     /// Options of the server.
     pub server: &'static str,
+    /// What requests tell of the server, where that is observed.
+    pub observed: Option<Observed>,
+}
+
+/// `observe` of a server.
+#[derive(Clone, Copy)]
+pub struct Observed {
+    /// `error-limit`.
+    pub limit: usize,
+    /// Errors mark the server: HAProxy does not end a check that waits for its answer in that moment.
+    pub marks: bool,
+    /// Requests are refused: the server's address for them has no listener.
+    pub refuses: bool,
+}
+
+const fn plain(lines: &'static str, server: &'static str) -> Variant {
+    Variant { lines, server, observed: None }
+}
+
+const fn observed(server: &'static str, limit: usize, marks: bool, refuses: bool) -> Variant {
+    let lines = "http-check disable-on-404";
+    Variant { lines, server, observed: Some(Observed { limit, marks, refuses }) }
 }
 
 const AGENT: &str = " agent-check agent-port {agent} agent-inter 100ms";
 
 pub const VARIANTS: &[Variant] = &[
-    Variant { lines: "http-check disable-on-404", server: "check rise 2 fall 3" },
-    Variant { lines: "http-check disable-on-404", server: "check rise 2 fall 3{a}" },
-    Variant { lines: "http-check disable-on-404", server: "check rise 1 fall 1{a}" },
-    Variant { lines: "", server: "check rise 2 fall 2{a}" },
-    Variant { lines: "http-check disable-on-404", server: "check rise 3 fall 2 slowstart 1h" },
-    Variant { lines: "http-check disable-on-404", server: "check rise 2 fall 2{a} init-state down" },
-    Variant { lines: "", server: "check rise 2 fall 3{a} init-state fully-down" },
-    Variant { lines: "http-check disable-on-404", server: "check rise 3 fall 1{a}" },
-    Variant { lines: "", server: "{a}" },
+    plain("http-check disable-on-404", "check rise 2 fall 3"),
+    plain("http-check disable-on-404", "check rise 2 fall 3{a}"),
+    plain("http-check disable-on-404", "check rise 1 fall 1{a}"),
+    plain("", "check rise 2 fall 2{a}"),
+    plain("http-check disable-on-404", "check rise 3 fall 2 slowstart 1h"),
+    plain("http-check disable-on-404", "check rise 2 fall 2{a} init-state down"),
+    plain("", "check rise 2 fall 3{a} init-state fully-down"),
+    plain("http-check disable-on-404", "check rise 3 fall 1{a}"),
+    plain("", "{a}"),
+    observed("check rise 2 fall 3 observe layer7 error-limit 1 on-error mark-down", 1, true, false),
+    observed("check rise 2 fall 3 observe layer7 error-limit 2", 2, true, false),
+    observed("check rise 2 fall 3 observe layer7 error-limit 2 on-error sudden-death", 2, true, false),
+    observed("check rise 1 fall 2 observe layer7 error-limit 1 on-error fail-check", 1, true, false),
+    observed("check rise 2 fall 2 observe layer7 error-limit 2 on-error fastinter", 2, false, false),
+    observed("check rise 2 fall 2 observe layer4 error-limit 1 on-error mark-down", 1, true, true),
+    observed("check rise 2 fall 3 observe layer4 error-limit 2{a}", 2, true, true),
+    observed("check rise 1 fall 1 observe layer7 error-limit 1 on-error mark-down{a}", 1, true, false),
+    observed("check rise 3 fall 2 observe layer4 error-limit 1 on-error sudden-death", 1, false, false),
 ];
+
+/// Those before observe nothing.
+pub const PLAIN: usize = 9;
 
 /// The options of a server, with its agent.
 pub fn options(variant: usize, agent: u16) -> String {
@@ -88,8 +122,9 @@ impl Random {
         usize::try_from((self.0 >> 33) % bound as u64).expect("below a small bound")
     }
 
-    pub fn variant(&mut self) -> usize {
-        self.below(VARIANTS.len())
+    /// A variant that observes nothing, or one that does.
+    pub fn variant(&mut self, observes: bool) -> usize {
+        if observes { PLAIN + self.below(VARIANTS.len() - PLAIN) } else { self.below(PLAIN) }
     }
 
     fn one(&mut self, of: &[&'static str]) -> &'static str {
@@ -109,6 +144,33 @@ impl Random {
                 },
                 9 => return self.one(REQUESTS),
                 _ => {}
+            }
+        }
+    }
+}
+
+/// Requests to a server that is observed: `o` comes with the success of the check that is held, and up to the limit of errors.
+const ERRORS: &[&str] = &["o500", "o500", "o503", "o404", "oclose", "ojunk"];
+const OBSERVED: &[&str] = &["r200", "r200", "r404", "r501", "r500", "rclose", "rjunk"];
+
+/// Whether an answer to a request is an error of the server for `observe layer7` (configuration manual, "observe").
+pub fn is_error(event: &str) -> bool {
+    !matches!(event, "r200" | "r404" | "r501")
+}
+
+impl Random {
+    /// The same as [`Random::event`] for a server that is observed. `errors`: how many there were since the last success.
+    pub fn observed(&mut self, held: [bool; 2], maintenance: bool, observed: Observed, errors: usize) -> &'static str {
+        loop {
+            let event = match self.below(10) {
+                0..3 if held[0] => return self.one(ERRORS),
+                3..6 => self.one(OBSERVED),
+                _ => return self.event(held[0], held[1], maintenance),
+            };
+            let is_error = observed.refuses || is_error(event);
+            // One that marks the server has to come while no check waits.
+            if !(is_error && observed.marks && errors + 1 >= observed.limit) {
+                return event;
             }
         }
     }
