@@ -67,6 +67,8 @@ class Site:
             process = subprocess.Popen([program, *flags, "-f", self.file], stdout=log, stderr=log)
         try:
             wait_for(self.port)
+            # Addresses are open before everything that serves is made.
+            self.ask("show version")
             yield process
         finally:
             process.send_signal(signal.SIGTERM)

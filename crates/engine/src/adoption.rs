@@ -189,7 +189,8 @@ impl Process {
             }
         }
         for index in &moves.added_proxies {
-            if !self.log_targets.add_backend(*index) || !self.counters.add_backend(*index) {
+            let is_frontend = program.proxies.get(*index).is_some_and(|proxy| proxy.frontend.is_some());
+            if !self.log_targets.add_backend(*index) || !self.counters.add_proxy(*index, is_frontend) {
                 return Err(Refusal::Full);
             }
         }

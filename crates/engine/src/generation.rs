@@ -11,7 +11,7 @@ use config::spec::Spec;
 use expression::Conversion;
 use expression::pattern::Key;
 use expression::pattern::ListStates;
-use live::counters::{ProxyCounters, WorkerCounters};
+use live::counters::{FrontCounters, WorkerCounters};
 use policy::Resolver;
 use policy::compile::ScriptMap;
 use policy::program::{Program, Proxy};
@@ -122,7 +122,7 @@ pub struct FrontendHandle {
     /// The frontend.
     pub proxy: Arc<Proxy>,
     /// What this worker counts of it.
-    pub counters: Arc<ProxyCounters>,
+    pub counters: Arc<FrontCounters>,
     /// Its streams may have lines.
     pub is_logged: bool,
     /// Where those go.
@@ -152,7 +152,7 @@ impl WorkerGeneration {
                 is_logged: log.is_wanted(),
                 generation: Arc::clone(&generation),
                 proxy: Arc::clone(proxy),
-                counters: Arc::clone(&counters.proxies[proxy.index]),
+                counters: Arc::clone(counters.proxies[proxy.index].facing()),
             })
         });
         let frontends = frontends.collect();

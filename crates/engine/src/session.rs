@@ -18,7 +18,7 @@ use conn::transport::{self, Transport};
 use expression::sample::{ConnectionError, ProtocolFacts};
 use expression::variable::SessionStore;
 use live::Entry;
-use live::counters::ProxyCounters;
+use live::counters::FrontCounters;
 use live::table::Tracking;
 use policy::program::{Bind, ExpectedHeader, Listening, MuxProtocol, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// What its worker counts of its frontend.
-    pub fn counters(&self) -> &ProxyCounters {
+    pub fn counters(&self) -> &FrontCounters {
         &self.handle.counters
     }
 

@@ -78,7 +78,7 @@ impl Resumption {
     }
 }
 
-/// What makes tickets of an address. Its keys may be those of the same address in another configuration.
+/// The maker of an address' tickets. Its keys may be those of the same address in another configuration.
 #[derive(Debug)]
 pub(crate) struct Ticketer(RwLock<Arc<dyn ProducesTickets>>);
 

@@ -15,7 +15,7 @@ pub struct SessionStore {
     shared: RwLock<Arc<Shared>>,
 }
 
-/// What stores have in common that follow each other.
+/// The content of a store, and of those that follow it.
 #[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,

@@ -6,7 +6,7 @@ use super::report::Report;
 use super::rule::{HTTP_REQUEST, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION};
 use crate::diagnostic::Severity;
 use crate::document::Word;
-use crate::spec::{CapturesSpec, CompressionSpec, FiltersSpec, HttpSpec, ProxyKind, RuleLineSpec, RuleSpec, RulesSpec};
+use crate::spec::{CapturesSpec, ProxyKind, RuleLineSpec, RuleSpec, RulesSpec, Shared};
 
 /// The test server as a service.
 const SERVICE: &str = "haterm";
@@ -35,7 +35,7 @@ fn in_vain(draft: &ProxyDraft) -> Vec<&'static str> {
         (!spec.rules.redirects.is_empty(), "redirects"),
         (!spec.rules.switching.is_empty() || spec.default_backend.is_some(), "backends"),
         (!spec.filters.list.is_empty(), "filters"),
-        (spec.captures != CapturesSpec::default(), "captures"),
+        (*spec.captures != CapturesSpec::default(), "captures"),
         (spec.stats.is_some() || spec.monitor_uri.is_some(), "pages"),
         (!spec.servers.is_empty(), "servers"),
     ];
@@ -49,7 +49,7 @@ fn is_kept(rule: &RuleSpec) -> bool {
 
 fn strip(draft: &mut ProxyDraft) {
     let spec = &mut draft.spec;
-    let known = std::mem::take(&mut spec.rules);
+    let known = std::mem::take(&mut spec.rules).into_inner();
     let words = ["use-service", SERVICE];
     let words = words.map(|text| Word { text: text.to_owned(), span: spec.span, quoted: false });
     let answer = RuleSpec {
@@ -57,12 +57,12 @@ fn strip(draft: &mut ProxyDraft) {
         line: RuleLineSpec { words: words.into(), span: spec.span, ..RuleLineSpec::default() },
     };
     let kept = known.rules.into_iter().filter(is_kept);
-    spec.rules = RulesSpec { acls: known.acls, rules: kept.chain([answer]).collect(), ..RulesSpec::default() };
+    spec.rules = RulesSpec { acls: known.acls, rules: kept.chain([answer]).collect(), ..RulesSpec::default() }.into();
     spec.default_backend = None;
-    spec.filters = FiltersSpec::default();
-    spec.compression = CompressionSpec::default();
-    spec.captures = CapturesSpec::default();
-    spec.http = HttpSpec::default();
+    spec.filters = Shared::default();
+    spec.compression = Shared::default();
+    spec.captures = Shared::default();
+    spec.http = Shared::default();
     spec.forwardfor = None;
     spec.monitor_uri = None;
     spec.stats = None;

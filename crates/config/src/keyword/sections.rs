@@ -22,6 +22,8 @@ struct Defaults {
     name: String,
     span: Span,
     draft: ProxyDraft,
+    /// The same as sections inherit it.
+    heir: ProxyDraft,
     /// A section names it in `from`.
     explicit: bool,
     /// A section after it has no `from`.
@@ -39,6 +41,8 @@ struct Reader<'a> {
     content: SectionsSpec,
     defaults: Vec<Defaults>,
     proxies: Vec<ProxyDraft>,
+    /// The origin of a proxy without a `defaults` section.
+    documented: ProxyDraft,
     /// The first proxy of each name.
     names: HashMap<String, usize>,
     /// The first proxy of each written number.
@@ -69,6 +73,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         content: SectionsSpec::default(),
         defaults: Vec::new(),
         proxies: Vec::new(),
+        documented: ProxyDraft::documented().heir(),
         names: HashMap::new(),
         ids: HashMap::new(),
         named_defaults: HashMap::new(),
@@ -129,6 +134,7 @@ impl Reader<'_> {
         self.defaults.push(Defaults {
             name,
             span,
+            heir: draft.heir(),
             draft,
             explicit: false,
             implicit: false,
@@ -249,10 +255,10 @@ impl Reader<'_> {
                 Some(index) => {
                     self.warn_of_mixture(line, index);
                     self.refuse_rules(line, kind, index);
-                    begin(&self.defaults[index].draft)
+                    begin(&self.defaults[index].heir)
                 }
                 None => {
-                    let mut draft = begin(&ProxyDraft::documented());
+                    let mut draft = begin(&self.documented);
                     draft.gaps.base = true;
                     draft
                 }
@@ -261,11 +267,11 @@ impl Reader<'_> {
         if line.words.len() > 2 && kind != Kind::Backend {
             self.report.alert(line.span(2), "please use the 'bind' keyword for listening addresses.");
         }
-        let Some(index) = self.defaults.len().checked_sub(1) else { return begin(&ProxyDraft::documented()) };
+        let Some(index) = self.defaults.len().checked_sub(1) else { return begin(&self.documented) };
         self.defaults[index].implicit = true;
         self.warn_of_mixture(line, index);
         self.refuse_rules(line, kind, index);
-        begin(&self.defaults[index].draft)
+        begin(&self.defaults[index].heir)
     }
 
     /// Not everybody may take over rules.
@@ -335,6 +341,8 @@ impl Reader<'_> {
         let defaults = self.named_defaults();
         let mut proxies: Vec<_> =
             self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();
+        // Drafts take more, and their memory was taken over.
+        proxies.shrink_to_fit();
         if self.global.tune.purge.servers {
             proxies.iter_mut().for_each(|proxy| proxy.default_servers.clear());
         }

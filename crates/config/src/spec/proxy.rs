@@ -3,8 +3,8 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
     FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, OtelTraceSpec, PersistenceSpec,
-    ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, StateFileSpec, StatsPageSpec, TableSpec,
-    UsedCertificateSpec,
+    ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec, Shared, StateFileSpec, StatsPageSpec,
+    TableSpec, UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -185,11 +185,11 @@ pub struct ProxySpec {
     /// `fullconn`.
     pub fullconn: Option<u32>,
     /// Queues, rates and retries.
-    pub limits: ProxyLimitsSpec,
+    pub limits: Shared<ProxyLimitsSpec>,
     /// `balance`.
     pub balance: BalanceSpec,
     /// `hash-type` and its kin.
-    pub hash: HashSpec,
+    pub hash: Shared<HashSpec>,
     /// `option allbackups`.
     pub allbackups: bool,
     /// `be-unpublished`: rules that lead here are passed over.
@@ -204,17 +204,17 @@ pub struct ProxySpec {
     /// `default_backend`.
     pub default_backend: Option<Spanned<String>>,
     /// ACLs, rules, `use_backend`.
-    pub rules: RulesSpec,
+    pub rules: Shared<RulesSpec>,
     /// `filter` and `filter-sequence`.
-    pub filters: FiltersSpec,
+    pub filters: Shared<FiltersSpec>,
     /// `use-fcgi-app`, or the `fcgi-app` of a `filter` line.
     pub fcgi_app: Option<Spanned<String>>,
     /// `compression …`.
-    pub compression: CompressionSpec,
+    pub compression: Shared<CompressionSpec>,
     /// What is kept for the log.
-    pub captures: CapturesSpec,
+    pub captures: Shared<CapturesSpec>,
     /// `timeout …`.
-    pub timeouts: TimeoutsSpec,
+    pub timeouts: Shared<TimeoutsSpec>,
     /// `retries`; default 3.
     pub retries: u32,
     /// `http-reuse`.
@@ -224,7 +224,7 @@ pub struct ProxySpec {
     /// `option forwardfor`.
     pub forwardfor: Option<ForwardForSpec>,
     /// The other options about HTTP.
-    pub http: HttpSpec,
+    pub http: Shared<HttpSpec>,
     /// `monitor-uri`.
     pub monitor_uri: Option<String>,
     /// The statistics page.
@@ -236,27 +236,27 @@ pub struct ProxySpec {
     /// Boolean options.
     pub options: OptionsSpec,
     /// What the client side says about the connections that it takes.
-    pub reception: ReceptionSpec,
+    pub reception: Shared<ReceptionSpec>,
     /// `log` lines; a `log global` brings the global ones in.
     pub logs: Vec<LogSpec>,
     /// `option httplog` and its kin.
     pub log_format: LogFormatSpec,
     /// What else there is to say about lines.
-    pub log_lines: LogLinesSpec,
+    pub log_lines: Shared<LogLinesSpec>,
     /// `log-tag`.
     pub log_tag: Option<String>,
     /// `otel-trace`.
     pub otel: Option<Box<OtelTraceSpec>>,
     /// How connections to its servers are made.
-    pub connecting: ConnectingDefaultsSpec,
+    pub connecting: Shared<ConnectingDefaultsSpec>,
     /// What its servers are checked with.
-    pub check: CheckSpec,
+    pub check: Shared<CheckSpec>,
     /// `email-alert`.
-    pub email_alert: EmailAlertSpec,
+    pub email_alert: Shared<EmailAlertSpec>,
     /// `stick-table`.
     pub stick_table: Option<TableSpec>,
     /// What keeps clients on their servers, beside rules.
-    pub persistence: PersistenceSpec,
+    pub persistence: Shared<PersistenceSpec>,
     /// Where its servers' saved states are.
-    pub state: StateFileSpec,
+    pub state: Shared<StateFileSpec>,
 }

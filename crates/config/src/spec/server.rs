@@ -2,7 +2,7 @@
 
 use super::{
     AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
-    ServerPersistenceSpec, ServerTlsSpec,
+    ServerPersistenceSpec, ServerTlsSpec, Shared,
 };
 use crate::span::{Span, Spanned};
 
@@ -22,9 +22,9 @@ pub struct ServerSpec {
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
     /// What else the balance reads.
-    pub balance: ServerBalanceSpec,
+    pub balance: Shared<ServerBalanceSpec>,
     /// Its other limits.
-    pub limits: ServerLimitsSpec,
+    pub limits: Shared<ServerLimitsSpec>,
     /// `id`, or its position counted from 1.
     pub id: u32,
     /// `id` was written.
@@ -38,13 +38,13 @@ pub struct ServerSpec {
     /// `pool-purge-delay` in milliseconds; default 5000.
     pub pool_purge_delay: u32,
     /// How connections to it are made.
-    pub connecting: ConnectingSpec,
+    pub connecting: Shared<ConnectingSpec>,
     /// What a server of log lines heeds.
     pub log: ServerLogSpec,
     /// How its health is checked.
-    pub check: ServerCheckSpec,
+    pub check: Shared<ServerCheckSpec>,
     /// What leads clients to it.
-    pub persistence: ServerPersistenceSpec,
+    pub persistence: Shared<ServerPersistenceSpec>,
     /// What it says about TLS; `None`: nothing.
     pub tls: Option<Box<ServerTlsSpec>>,
 }

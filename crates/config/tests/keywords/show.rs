@@ -325,22 +325,22 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "maxconn", maxconn, &None);
     field(out, "backlog", backlog, &None);
     field(out, "fullconn", fullconn, &None);
-    changed!(out, limits, ProxyLimitsSpec::default(), ProxyLimitsSpec {
+    changed!(out, &**limits, ProxyLimitsSpec::default(), ProxyLimitsSpec {
         rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on, outliers,
         retry_budget, hedge,
     } but {});
     field(out, "balance", balance, &Default::default());
-    changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
+    changed!(out, &**hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
     field(out, "allbackups", allbackups, &false);
     field(out, "unpublished", unpublished, &false);
     // What they say shows in the servers that start from them.
     let named = default_servers.iter().map(|server| &server.name.value).filter(|name| !name.is_empty());
     field(out, "default_servers", &named.collect::<Vec<_>>(), &Vec::new());
-    changed!(out, state, StateFileSpec::default(), StateFileSpec { source, file } but {});
+    changed!(out, &**state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
     field(out, "fcgi_app", &used_app.as_ref().map(|name| &name.value), &None);
-    changed!(out, compression, CompressionSpec::default(), CompressionSpec {
+    changed!(out, &**compression, CompressionSpec::default(), CompressionSpec {
         written, algorithms, request_algorithm, types, request_types, least, request_least, offload, direction,
     } but {});
     for filter in &filters.list {
@@ -349,7 +349,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     stick_table.iter().for_each(|table| show_table(out, table));
     field(out, "filters_of_requests", &filters.request.as_ref().map(|names| &names.value), &None);
     field(out, "filters_of_answers", &filters.response.as_ref().map(|names| &names.value), &None);
-    if *captures != CapturesSpec::default() {
+    if **captures != CapturesSpec::default() {
         let slot = |slot: &CaptureSlotSpec| format!("{}:{}", slot.name.as_deref().unwrap_or("-"), slot.length);
         let slots = |slots: &[CaptureSlotSpec]| slots.iter().map(slot).collect::<Vec<_>>();
         field(out, "capture_request", &slots(&captures.request), &Vec::new());
@@ -368,7 +368,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         use_server,
         persistence,
         stick,
-    } = rules;
+    } = &**rules;
     field(out, "request_inspect_delay", request_inspect_delay, &None);
     field(out, "response_inspect_delay", response_inspect_delay, &None);
     let shown = |lines: &mut dyn Iterator<Item = &RuleLineSpec>| lines.map(words).collect::<Vec<_>>();
@@ -387,7 +387,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "upgrades", upgrades, &false);
     field(out, "close_mode", close_mode, &Default::default());
     field(out, "forwardfor", forwardfor, &None);
-    changed!(out, http, HttpSpec::default(), HttpSpec {
+    changed!(out, &**http, HttpSpec::default(), HttpSpec {
         originalto, forwarded, forwarded_expressions, send_name_header, restrict_names, buffer_request, drop_request_trailers,
         drop_response_trailers, ignore_probes, no_delay, accept_unsafe_request, accept_unsafe_response, use_proxy_header,
         check_cache, pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
@@ -395,24 +395,24 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "monitor_uri", monitor_uri, &None);
     stats.iter().for_each(|page| field(out, "stats", &page.as_ref(), &&StatsPageSpec::default()));
     field(out, "log_format", log_format, &Default::default());
-    changed!(out, log_lines, LogLinesSpec::default(), LogLinesSpec {
+    changed!(out, &**log_lines, LogLinesSpec::default(), LogLinesSpec {
         structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,
     } but {});
     field(out, "log_tag", log_tag, &None);
     field(out, "otel", otel, &None);
     self::check(check, out);
-    let PersistenceSpec { cookie, dynamic_key, rdp_cookie } = kept;
+    let PersistenceSpec { cookie, dynamic_key, rdp_cookie } = &**kept;
     field(out, "cookie", &cookie.as_ref().map(|cookie| &cookie.value), &None);
     field(out, "dynamic_key", dynamic_key, &None);
     field(out, "rdp_cookie", rdp_cookie, &None);
-    let EmailAlertSpec { mailers, from, to, level, hostname } = email_alert;
+    let EmailAlertSpec { mailers, from, to, level, hostname } = &**email_alert;
     let texts = [("mailers", mailers), ("from", from), ("to", to), ("myhostname", hostname)];
     texts.iter().for_each(|(name, text)| field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None));
     field(out, "mail_level", &level.as_ref().map(|level| level.value), &None);
-    changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
+    changed!(out, &**connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,
     } but {});
-    changed!(out, timeouts, TimeoutsSpec::default(), TimeoutsSpec {
+    changed!(out, &**timeouts, TimeoutsSpec::default(), TimeoutsSpec {
         client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, tarpit,
         tunnel, check,
     } but {});
@@ -420,7 +420,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams, persist,
         idle_close_on_response,
     } but {});
-    changed!(out, reception, ReceptionSpec::default(), ReceptionSpec { smart_accept, socket_stats } but { keep_alive });
+    changed!(out, &**reception, ReceptionSpec::default(), ReceptionSpec { smart_accept, socket_stats } but { keep_alive });
     changed!(out, &reception.keep_alive, KeepAliveSpec::default(), KeepAliveSpec { count, idle, interval } but {});
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {
@@ -501,14 +501,14 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "maxconn", maxconn, &None);
     field(out, "maxqueue", maxqueue, &None);
     field(out, "limits", limits, &Default::default());
-    changed!(out, balance, ServerBalanceSpec::default(), ServerBalanceSpec { hash_key, guid, slowstart } but {});
+    changed!(out, &**balance, ServerBalanceSpec::default(), ServerBalanceSpec { hash_key, guid, slowstart } but {});
     field(out, "disabled", disabled, &false);
     field(out, "backup", backup, &false);
     field(out, "cookie", &persistence.cookie, &None);
     field(out, "non_stick", &persistence.non_stick, &false);
     field(out, "pool_max_conn", pool_max_conn, &None);
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
-    changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {
+    changed!(out, &**connecting, ConnectingSpec::default(), ConnectingSpec {
         source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
         pool_conn_name, protocol, websockets, idle_ping, redirect, initial_address, resolving,
     } but { proxy_header });
@@ -516,7 +516,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         v1, v2, checksum, unique_id, authority, ssl, client_name, cipher, signature, key, fields,
     } but {});
     changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
-    changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
+    changed!(out, &**check, ServerCheckSpec::default(), ServerCheckSpec {
         enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
         down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe, reuse_pool, pool_conn_name,
     } but { address, has_defaults, track, agent, healthcheck, protocol });

@@ -9,6 +9,7 @@ use crate::record::{Endpoint, Record};
 use crate::sample::{Context, EvalPlace, Value};
 use crate::{Expression, Names};
 use config::spec::{LogFormatSpec, Mode};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a format's text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +53,25 @@ pub struct LogFormat {
 #[derive(Debug, Clone, PartialEq)]
 enum Shape {
     /// One for every line.
-    One(Box<[Item]>),
+    One(Items),
     /// The default format (section 8.2.1): of a client on a UNIX socket only the socket can be told.
-    Connect { inet: Box<[Item]>, unix: Box<[Item]> },
+    Connect { inet: Items, unix: Items },
+}
+
+/// The parts of a format, shared by its clones.
+type Items = Arc<[Item]>;
+
+/// The parts of a predefined format, compiled once.
+fn known(text: &str) -> Items {
+    static KNOWN: Mutex<Vec<(Box<str>, Items)>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, items)) = known.iter().find(|(own, _)| **own == *text) {
+        return Arc::clone(items);
+    }
+    // A test compiles each of them.
+    let items: Items = read(text, None, Purpose::Log).unwrap_or_default().items.into();
+    known.push((text.into(), Arc::clone(&items)));
+    items
 }
 
 impl LogFormat {
@@ -174,8 +191,6 @@ impl LogFormat {
     /// One of the formats that have a name; a custom one is taken for the default.
     pub fn predefined(format: &LogFormatSpec, mode: Mode) -> Self {
         let name = if mode == Mode::Http { "HTTP" } else { "TCP" };
-        // A test compiles each of them.
-        let known = |text: &str| read(text, None, Purpose::Log).unwrap_or_default().items.into_boxed_slice();
         let shape = match format {
             LogFormatSpec::Default | LogFormatSpec::Custom(_) => Shape::Connect {
                 inet: known(&format!("Connect from %ci:%cp to %fi:%fp (%f/{name})")),

@@ -18,6 +18,7 @@ pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
 use expression::sample::Counted;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -201,36 +202,59 @@ impl ObjectCounters {
     }
 }
 
-/// What is counted of a proxy.
+/// The counts of a proxy as a frontend.
 #[derive(Debug)]
-pub struct ProxyCounters {
-    /// As a frontend.
+pub struct FrontCounters {
+    /// Its own.
     pub front: ObjectCounters,
-    /// As a backend.
-    pub back: ObjectCounters,
     /// Its listening addresses.
     pub binds: AppendOnlyVec<ObjectCounters>,
     /// Its connections of HTTP/2 with clients.
     pub front_http2: Http2Counters,
-    /// The same with servers.
-    pub back_http2: Http2Counters,
-    /// Bodies of its responses, as a frontend.
+    /// Bodies of its responses.
     pub front_content: ContentCounters,
-    /// The same as a backend.
+}
+
+impl FrontCounters {
+    fn new(binds: usize) -> Self {
+        Self {
+            front: ObjectCounters::default(),
+            binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
+            front_http2: Http2Counters::default(),
+            front_content: ContentCounters::default(),
+        }
+    }
+}
+
+/// The counts of a proxy as a backend, and as a frontend, which all backends have in common: nothing is counted there.
+#[derive(Debug)]
+pub struct ProxyCounters {
+    facing: Arc<FrontCounters>,
+    /// As a backend.
+    pub back: ObjectCounters,
+    /// Its connections of HTTP/2 with servers.
+    pub back_http2: Http2Counters,
+    /// Bodies of its responses as a backend.
     pub back_content: ContentCounters,
 }
 
 impl ProxyCounters {
-    fn new(binds: usize) -> Self {
-        Self {
-            front: ObjectCounters::default(),
-            back: ObjectCounters::default(),
-            binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
-            front_http2: Http2Counters::default(),
-            back_http2: Http2Counters::default(),
-            front_content: ContentCounters::default(),
-            back_content: ContentCounters::default(),
-        }
+    fn new(facing: Arc<FrontCounters>) -> Self {
+        let (back, back_http2, back_content) = Default::default();
+        Self { facing, back, back_http2, back_content }
+    }
+
+    /// As a frontend.
+    pub fn facing(&self) -> &Arc<FrontCounters> {
+        &self.facing
+    }
+}
+
+impl Deref for ProxyCounters {
+    type Target = FrontCounters;
+
+    fn deref(&self) -> &FrontCounters {
+        &self.facing
     }
 }
 
@@ -270,15 +294,23 @@ pub struct WorkerCounters {
     pub proxies: AppendOnlyVec<Arc<ProxyCounters>>,
     /// Of each server, by serial.
     pub servers: AppendOnlyVec<ObjectCounters>,
+    /// Those of backends as frontends.
+    unused: Arc<FrontCounters>,
 }
 
 impl WorkerCounters {
-    fn new(binds: &[usize], servers: usize) -> Self {
-        let proxies = binds.iter().map(|binds| Arc::new(ProxyCounters::new(*binds)));
+    fn new(binds: &[Option<usize>], servers: usize) -> Self {
+        let unused = Arc::new(FrontCounters::new(0));
+        let facing = |binds: &Option<usize>| match binds {
+            Some(binds) => Arc::new(FrontCounters::new(*binds)),
+            None => Arc::clone(&unused),
+        };
+        let proxies = binds.iter().map(|binds| Arc::new(ProxyCounters::new(facing(binds))));
         Self {
             process: ProcessCounters::default(),
             proxies: proxies.collect(),
             servers: (0..servers).map(|_| ObjectCounters::default()).collect(),
+            unused,
         }
     }
 
@@ -333,8 +365,9 @@ pub struct Counters {
 impl Counted for Counters {}
 
 impl Counters {
-    /// Nothing yet: of so many `bind` lines of each proxy, and of so many servers over all backends.
-    pub fn new(binds: &[usize], servers: usize, workers: usize) -> Self {
+    /// Zero everywhere. `binds`: the number of `bind` lines of each proxy (`None`: it is no frontend). `servers`: the number of servers
+    /// over all backends.
+    pub fn new(binds: &[Option<usize>], servers: usize, workers: usize) -> Self {
         Self {
             workers: (0..workers).map(|_| Arc::new(WorkerCounters::new(binds, servers))).collect(),
             is_shared: false,
@@ -343,7 +376,7 @@ impl Counters {
     }
 
     /// The same, with cells for what other processes count.
-    pub fn shared(binds: &[usize], servers: usize, workers: usize) -> Self {
+    pub fn shared(binds: &[Option<usize>], servers: usize, workers: usize) -> Self {
         Self { is_shared: true, ..Self::new(binds, servers, workers + 1) }
     }
 
@@ -384,10 +417,14 @@ impl Counters {
         })
     }
 
-    /// One more backend, likewise.
-    pub fn add_backend(&self, index: usize) -> bool {
+    /// One more proxy, without addresses, likewise.
+    pub fn add_proxy(&self, index: usize, is_frontend: bool) -> bool {
         self.workers.iter().all(|worker| {
-            let added = worker.proxies.push(|_| Arc::new(ProxyCounters::new(0))) == Ok(index);
+            let facing = match is_frontend {
+                true => Arc::new(FrontCounters::new(0)),
+                false => Arc::clone(&worker.unused),
+            };
+            let added = worker.proxies.push(|_| Arc::new(ProxyCounters::new(facing))) == Ok(index);
             if added {
                 self.begin_latency(&worker.proxies[index].back);
             }

@@ -4,7 +4,6 @@
 use super::connecting::is_usable;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::check::ServerCheck;
 use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
@@ -109,7 +108,10 @@ pub fn add_server(
         .map(|server| {
             let tracking = Tracking { leader, ..server.tracking };
             let unchecked_level = if server.disabled { 0 } else { server.unchecked_level };
-            let check = server.check.map(|check| ServerCheck { send_proxy: written.check.send_proxy, ..check });
+            let check = server.check.map(|mut check| {
+                check.send_proxy = written.check.send_proxy;
+                check
+            });
             Server { serial, disabled: false, unchecked_level, tracking, check, ..server }
         })
         .ok_or_else(|| "The server cannot be made.".to_owned())

@@ -293,7 +293,7 @@ impl Compiler<'_> {
     pub(super) fn is_checked_by_tls(&self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> bool {
         let named = server.check.healthcheck.as_ref();
         let section = named.and_then(|name| self.shared.indexes.healthcheck(names.spec, &name.value));
-        let check = section.map_or(&proxy.check, |section| &names.spec.sections.healthchecks[section].check);
+        let check = section.map_or(&*proxy.check, |section| &names.spec.sections.healthchecks[section].check);
         let rules = match check.method {
             CheckMethod::Tcp => &check.tcp,
             CheckMethod::Http(_) => &check.http,

@@ -156,7 +156,7 @@ pub(super) fn with_unix_defaults(bind: &BindSpec, defaults: &UnixBindSpec) -> Bi
 
 /// What a frontend says about the connections that it takes.
 pub(super) fn reception(written: &ProxySpec) -> Reception {
-    let reception = written.reception;
+    let reception = *written.reception;
     Reception {
         keep_alive: written.options.clitcpka.then_some(reception.keep_alive),
         smart_accept: reception.smart_accept.unwrap_or(written.mode == Mode::Http),

@@ -467,4 +467,49 @@ mod tests {
         let ids: HashSet<u32> = next.program.proxies.iter().map(|proxy| proxy.id).collect();
         assert_eq!((next.program.proxies.places(), ids.len()), (60, 50));
     }
+
+    const CERTIFICATE: &str = include_str!("../../tests/certificates/site.ecdsa.crt");
+    const KEY: &str = include_str!("../../tests/certificates/site.ecdsa.key");
+
+    /// One certificate.
+    struct Site;
+
+    impl Resolver for Site {
+        fn resolve(&mut self, _: &str, _: Family) -> Result<std::net::IpAddr, String> {
+            Err("nothing".to_owned())
+        }
+
+        fn file_reader(&self) -> crate::compile::ReadFile {
+            |name| match name {
+                "a.pem" => Ok([CERTIFICATE, KEY].concat().into_bytes()),
+                _ => Err(std::io::ErrorKind::NotFound.into()),
+            }
+        }
+    }
+
+    /// The frontends of these names, at these ports.
+    fn sites(rows: &[(&str, u16)]) -> (Spec, Program) {
+        let head =
+            "global\n maxconn 100\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
+        let site = |(name, port): &(&str, u16)| format!("frontend {name}\n bind 127.0.0.1:{port} ssl crt a.pem\n");
+        let bytes = (head.to_owned() + &rows.iter().map(site).collect::<String>()).into();
+        let file = InputFile { name: "haproxy.cfg".to_owned(), bytes };
+        let spec = config::load(&[file], Environment::new(), &LoadOptions::default()).spec;
+        let program = compile(&spec, &mut Site, &LIMITS, &mut Vec::new());
+        (spec, program.expect("a program"))
+    }
+
+    /// TLS sessions go on where an address stays, whichever frontend listens there.
+    #[test]
+    fn sessions_go_on_at_the_addresses_that_stay() {
+        let rows: [(&[(&str, u16)], bool); 4] =
+            [(&[("a", 443)], true), (&[("b", 443)], true), (&[("a", 8443), ("b", 443)], true), (&[("a", 8443)], false)];
+        for (next, goes_on) in rows {
+            let (_, former) = sites(&[("a", 443)]);
+            let sessions = |program: &Program| program.tls.sessions.clone().expect("a store");
+            assert!(sessions(&former).put(b"key".to_vec(), b"session".to_vec(), 1));
+            let next = succeed(&former, &BTreeSet::new(), sites(next), &mut Site, &LIMITS).expect("it can follow");
+            assert_eq!(sessions(&next.program).get(b"key", 0).is_some(), goes_on, "{:?}", next.changes);
+        }
+    }
 }

@@ -3,9 +3,10 @@
 use super::{MuxProtocol, ServerAddress};
 use expression::Expression;
 use expression::log_format::LogFormat;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What is set before a connection to a server is made, and what it begins with.
@@ -50,6 +51,26 @@ pub struct Connecting {
     pub smart: bool,
     /// `option srvtcpka`; with `srvtcpka-*`.
     pub keepalive: Option<KeepAlive>,
+}
+
+impl Connecting {
+    /// The same, which servers have in common where nothing of it is their own: names and samples, addresses, TLS.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        /// Different ones that are remembered.
+        const MOST: usize = 8;
+        static KNOWN: Mutex<VecDeque<Arc<Connecting>>> = Mutex::new(VecDeque::new());
+        if self.name.is_some() || self.tls.is_some() || self.source.is_some() || self.header.is_some() {
+            return Arc::new(self);
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.iter().find(|same| ***same == self) {
+            return Arc::clone(same);
+        }
+        let own = Arc::new(self);
+        known.push_front(Arc::clone(&own));
+        known.truncate(MOST);
+        own
+    }
 }
 
 /// TLS towards a server.

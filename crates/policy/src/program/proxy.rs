@@ -354,15 +354,15 @@ pub struct Server {
     /// `redir`: GET and HEAD are answered with a redirect to this, followed by the request's target.
     pub redirect: Option<Box<[u8]>>,
     /// How connections to it are made.
-    pub connecting: Connecting,
+    pub connecting: Arc<Connecting>,
     /// How it gets log lines, where its backend is in `mode log`.
     pub log: Option<LogServer>,
     /// How its health is checked; `None`: not at all.
-    pub check: Option<ServerCheck>,
+    pub check: Option<Box<ServerCheck>>,
     /// The level of health that is told of it for as long as nothing checks it and nothing has stopped it.
     pub unchecked_level: u32,
     /// How its agent is asked; `None`: it has none.
-    pub agent: Option<AgentCheck>,
+    pub agent: Option<Box<AgentCheck>>,
     /// The server whose state it shares, and those that share its own.
     pub tracking: Tracking,
     /// `on-marked-down shutdown-sessions`.

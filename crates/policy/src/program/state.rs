@@ -34,8 +34,8 @@ impl Program {
 
     /// Fresh counters of so many workers.
     pub fn counters(&self, workers: usize) -> Counters {
-        let binds = |proxy: &Proxy| proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len());
-        let binds: Vec<usize> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
+        let binds = |proxy: &Proxy| proxy.frontend.as_ref().map(|frontend| frontend.binds.len());
+        let binds: Vec<Option<usize>> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
         let counters = match self.global.shared_counters {
             None => Counters::new(&binds, self.servers, workers),
             Some(_) => Counters::shared(&binds, self.servers, workers),

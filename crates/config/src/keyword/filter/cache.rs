@@ -48,7 +48,9 @@ pub(crate) fn imply(draft: &mut ProxyDraft) {
             missing.push(FilterSpec::Cache { name: name.text.clone(), explicit: false });
         }
     }
-    draft.spec.filters.list.splice(0..0, missing);
+    if !missing.is_empty() {
+        draft.spec.filters.list.splice(0..0, missing);
+    }
 }
 
 /// Tells of caches that are not there, and of filters in an order that does not do. To be called before [`imply`].

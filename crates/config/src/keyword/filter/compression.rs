@@ -48,8 +48,9 @@ fn is_other(filter: &FilterSpec) -> bool {
 
 /// Adds the filters that `compression` lines imply, behind all others.
 pub(crate) fn imply(draft: &mut ProxyDraft) {
-    let list = &mut draft.spec.filters.list;
-    if draft.spec.compression.written && !list.iter().any(|filter| matches!(filter, FilterSpec::Compression { .. })) {
+    let is_it = |filter: &FilterSpec| matches!(filter, FilterSpec::Compression { .. });
+    if draft.spec.compression.written && !draft.spec.filters.list.iter().any(is_it) {
+        let list = &mut draft.spec.filters.list;
         list.extend([true, false].map(|upload| FilterSpec::Compression { upload, explicit: false }));
     }
 }

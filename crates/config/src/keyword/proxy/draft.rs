@@ -6,10 +6,8 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
-    ErrorFileSpec, FiltersSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec,
-    LogSpec, Mode, OptionsSpec, PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec,
-    SectionsSpec, StateFileSpec, TimeoutsSpec,
+    BalanceSpec, CheckSpec, CloseMode, ErrorFileSpec, GlobalSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec,
+    LogSpec, Mode, OptionsSpec, ProxyKind, ProxySpec, RulesSpec, SectionsSpec, Shared, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -91,9 +89,9 @@ impl ProxyDraft {
             maxconn: None,
             backlog: None,
             fullconn: None,
-            limits: ProxyLimitsSpec::default(),
+            limits: Shared::default(),
             balance: BalanceSpec::default(),
-            hash: HashSpec::default(),
+            hash: Shared::default(),
             allbackups: false,
             unpublished: false,
             default_servers: Vec::new(),
@@ -101,33 +99,33 @@ impl ProxyDraft {
             guid: None,
             default_backend: None,
             fcgi_app: None,
-            rules: RulesSpec::default(),
-            filters: FiltersSpec::default(),
-            compression: CompressionSpec::default(),
-            captures: CapturesSpec::default(),
-            timeouts: TimeoutsSpec::default(),
+            rules: Shared::default(),
+            filters: Shared::default(),
+            compression: Shared::default(),
+            captures: Shared::default(),
+            timeouts: Shared::default(),
             retries: 3,
             http_reuse: HttpReuse::default(),
             close_mode: CloseMode::default(),
             forwardfor: None,
-            http: HttpSpec::default(),
+            http: Shared::default(),
             monitor_uri: None,
             stats: None,
             error_files: Vec::new(),
             error_answers: Vec::new(),
             options: OptionsSpec::default(),
-            reception: ReceptionSpec::default(),
+            reception: Shared::default(),
             logs: Vec::new(),
             log_format: LogFormatSpec::Default,
-            log_lines: LogLinesSpec::default(),
+            log_lines: Shared::default(),
             log_tag: None,
             otel: None,
-            connecting: ConnectingDefaultsSpec::default(),
-            check: CheckSpec::default(),
-            email_alert: EmailAlertSpec::default(),
+            connecting: Shared::default(),
+            check: Shared::default(),
+            email_alert: Shared::default(),
             stick_table: None,
-            persistence: PersistenceSpec::default(),
-            state: StateFileSpec::default(),
+            persistence: Shared::default(),
+            state: Shared::default(),
         };
         Self {
             spec,
@@ -147,7 +145,20 @@ impl ProxyDraft {
         }
     }
 
-    /// A proxy that inherits from this draft.
+    /// The draft as sections inherit it.
+    pub(crate) fn heir(&self) -> Self {
+        let mut draft = self.clone();
+        draft.spec.rules.settle(RulesSpec::inherit);
+        if let Some(page) = &mut draft.spec.stats {
+            page.own = false;
+        }
+        draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
+        draft.spec.check.settle(CheckSpec::inherit);
+        draft.inherited = *self.spec.timeouts;
+        draft
+    }
+
+    /// A proxy that starts from this, which is an [`ProxyDraft::heir`].
     pub(crate) fn begin(&self, section: Section, name: Spanned<String>, span: Span) -> Self {
         let mut draft = self.clone();
         draft.spec.kind = section.kind().unwrap_or(ProxyKind::Listen);
@@ -156,13 +167,6 @@ impl ProxyDraft {
         draft.gaps.bind = false;
         draft.named_servers.clear();
         draft.server_names.clear();
-        draft.spec.rules.inherit();
-        if let Some(page) = &mut draft.spec.stats {
-            page.own = false;
-        }
-        draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
-        draft.spec.check.inherit();
-        draft.inherited = self.spec.timeouts;
         if draft.spec.kind == ProxyKind::Backend {
             // It is for those that face clients: the backend itself may be the one that it names.
             draft.spec.default_backend = None;
@@ -207,11 +211,11 @@ impl ProxyDraft {
         }
         if self.spec.mode != Mode::Http && !self.spec.upgrades {
             self.spec.forwardfor = None;
-            self.spec.http = HttpSpec::default();
+            self.spec.http.settle(|http| *http = HttpSpec::default());
             self.spec.monitor_uri = None;
         }
         if self.spec.mode != Mode::Http {
-            self.spec.persistence.cookie = None;
+            self.spec.persistence.settle(|persistence| persistence.cookie = None);
             if self.spec.balance.needs_http() {
                 self.spec.balance = BalanceSpec::RoundRobin;
             }
@@ -219,6 +223,7 @@ impl ProxyDraft {
         if self.spec.mode != Mode::Log && matches!(self.spec.balance, BalanceSpec::LogHash(_)) {
             self.spec.balance = BalanceSpec::RoundRobin;
         }
+        self.spec.servers.shrink_to_fit();
         self.spec
     }
 

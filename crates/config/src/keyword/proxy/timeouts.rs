@@ -85,14 +85,14 @@ fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
 
 /// Reads the line into its field. A timeout of 0 is none.
 fn set(context: &mut ProxyContext<'_>, line: &Line, field: fn(&mut TimeoutsSpec) -> &mut Option<u64>) {
-    let before = *field(&mut context.draft.spec.timeouts);
+    let before = *field(&mut TimeoutsSpec::clone(&context.draft.spec.timeouts));
     let inherited = *field(&mut context.draft.inherited);
     if context.holder.section != Section::Defaults && before != inherited {
         let message = format!("overwriting 'timeout {}' which was already specified", line.text(1));
         context.report.warning(line.span(0), message);
     }
     if let Some(value) = read(context, line) {
-        *field(&mut context.draft.spec.timeouts) = (value > 0).then_some(value);
+        context.draft.spec.timeouts.settle(|own| *field(own) = (value > 0).then_some(value));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::environment::Environment;
 use crate::span::{Span, Spanned};
 use crate::spec::{
     AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerLogSpec,
-    ServerPersistenceSpec, ServerSpec, ServerTlsSpec,
+    ServerPersistenceSpec, ServerSpec, ServerTlsSpec, Shared,
 };
 use crate::suggest;
 
@@ -39,8 +39,8 @@ pub(crate) struct ServerDraft {
     pub(crate) weight: u32,
     pub(crate) maxconn: Option<u32>,
     pub(crate) maxqueue: Option<u32>,
-    pub(crate) limits: ServerLimitsSpec,
-    pub(crate) balance: ServerBalanceSpec,
+    pub(crate) limits: Shared<ServerLimitsSpec>,
+    pub(crate) balance: Shared<ServerBalanceSpec>,
     pub(crate) id: Option<u32>,
     pub(crate) disabled: bool,
     pub(crate) backup: bool,
@@ -48,9 +48,9 @@ pub(crate) struct ServerDraft {
     pub(crate) pool_purge_delay: u32,
     /// What only servers of log lines heed.
     pub(crate) log: ServerLogSpec,
-    pub(crate) connecting: ConnectingSpec,
-    pub(crate) check: ServerCheckSpec,
-    pub(crate) persistence: ServerPersistenceSpec,
+    pub(crate) connecting: Shared<ConnectingSpec>,
+    pub(crate) check: Shared<ServerCheckSpec>,
+    pub(crate) persistence: Shared<ServerPersistenceSpec>,
     pub(crate) tls: ServerTlsSpec,
     /// What only peers heed.
     pub(crate) shard: u32,
@@ -62,17 +62,17 @@ impl Default for ServerDraft {
             weight: 1,
             maxconn: None,
             maxqueue: None,
-            limits: ServerLimitsSpec::default(),
-            balance: ServerBalanceSpec::default(),
+            limits: Shared::default(),
+            balance: Shared::default(),
             id: None,
             disabled: false,
             backup: false,
             pool_max_conn: None,
             pool_purge_delay: 5_000,
             log: ServerLogSpec::default(),
-            connecting: ConnectingSpec::default(),
-            check: ServerCheckSpec::default(),
-            persistence: ServerPersistenceSpec::default(),
+            connecting: Shared::default(),
+            check: Shared::default(),
+            persistence: Shared::default(),
             tls: ServerTlsSpec::default(),
             shard: 0,
         }
@@ -202,7 +202,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     declared_before(context, line, &head, &Spanned::new(name.text.clone(), name.span));
     let parsed = read_address(context, address, &head);
     let mut draft = start(context, line, 3, &head, context.draft.default_server.clone());
-    draft.check.reuse_pool |= opens_connections(parsed.as_ref());
+    if opens_connections(parsed.as_ref()) {
+        draft.check.reuse_pool = true;
+    }
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
     let unread = read_options(&mut server, line, origin::behind(line, 3));
     checks::finish(&mut server, line.whole());

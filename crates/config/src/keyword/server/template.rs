@@ -27,7 +27,9 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     let head = format!("'server-template {}/{}' : ", context.name(), prefix.text);
     let parsed = read_address(context, address, &head);
     let mut draft = super::start(context, line, 4, &head, context.draft.default_server.clone());
-    draft.check.reuse_pool |= super::opens_connections(parsed.as_ref());
+    if super::opens_connections(parsed.as_ref()) {
+        draft.check.reuse_pool = true;
+    }
     let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
     let unread = read_options(&mut server, line, super::origin::behind(line, 4));
     super::checks::finish(&mut server, line.whole());

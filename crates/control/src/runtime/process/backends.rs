@@ -182,6 +182,9 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
     own.id = generation.program.free_proxy_number(u32::try_from(index).unwrap_or(u32::MAX).saturating_add(2));
     own.unpublished = true;
     own.logs = Vec::new();
+    if written.proxies.len() == written.proxies.capacity() {
+        written.proxies.reserve_exact(index / 8 + 1);
+    }
     written.proxies.push(own);
     let entered = enter((shared, generation), written, place);
     if entered.is_err() {
@@ -207,7 +210,7 @@ fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defa
         generation.program.index_proxy(seated);
         return Ok(());
     }
-    if !shared.log_targets.add(&proxy) || !shared.counters.add_backend(proxy.index) {
+    if !shared.log_targets.add(&proxy) || !shared.counters.add_proxy(proxy.index, false) {
         return Err(FULL.to_owned());
     }
     shared.live.names.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(known);

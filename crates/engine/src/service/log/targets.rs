@@ -37,7 +37,7 @@ pub struct Targets {
     /// Messages that relays have taken: the counter CumRecvLogs.
     received: AtomicU64,
     /// Backends in `mode log`, by the index of the proxy; nothing is set for other proxies.
-    backends: AppendOnlyVec<OnceLock<Balance>>,
+    backends: AppendOnlyVec<OnceLock<Box<Balance>>>,
     /// The tag where no configuration sets one.
     name: Box<str>,
     /// This host's name.
@@ -103,7 +103,7 @@ impl Targets {
         let relays = program.log_forwards.iter().map(|forward| Relay::new(forward, &mut opening)).collect();
         errors.append(&mut opening.errors);
         let backend = |proxy: &Arc<Proxy>| match proxy.mode {
-            Mode::Log => Balance::new(generation, live, proxy, &targets.sinks, OpenPhase::Start).into(),
+            Mode::Log => Box::new(Balance::new(generation, live, proxy, &targets.sinks, OpenPhase::Start)).into(),
             _ => OnceLock::new(),
         };
         let backends = program.proxies.iter().map(backend).collect();
@@ -183,7 +183,7 @@ impl Targets {
     /// Has a proxy that was added, in `mode log`, get lines from now on.
     pub(crate) fn begin(&self, generation: &Generation, live: &Arc<Live>, proxy: &Proxy) {
         if let Some(backend) = self.backends.get(proxy.index).filter(|_| proxy.mode == Mode::Log) {
-            backend.get_or_init(|| Balance::new(generation, live, proxy, &self.sinks, OpenPhase::Serving));
+            backend.get_or_init(|| Box::new(Balance::new(generation, live, proxy, &self.sinks, OpenPhase::Serving)));
         }
     }
 

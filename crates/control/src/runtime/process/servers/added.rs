@@ -14,6 +14,9 @@ use engine::outgoing::idle_limits;
 use engine::stream::persistence::change_cookies;
 use engine::worker::{Process, Worker};
 
+/// Servers that are added to most backends, at most: no room is kept for more.
+const FEW: usize = 4;
+
 /// What is said where no place is left.
 const FULL: &str = "Too many servers were added to this process: reload it.";
 
@@ -51,6 +54,9 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     let read = read_added_server(written, (&proxy.name, server), words, &shared.host.variables())?;
     enter((shared, generation), (written, proxy), read.clone())?;
     if let Some(own) = written.proxies.get_mut(proxy.index) {
+        if own.added.len() < FEW {
+            own.added.reserve_exact(1);
+        }
         own.added.push(read);
     }
     Ok(())
