@@ -356,6 +356,9 @@ impl Process {
 fn take_up(worker: &Rc<Worker>) {
     worker.take_up();
     export::start(worker);
+    if worker.id == 0 {
+        crate::ocsp::look_again(&worker.process);
+    }
 }
 
 /// Waits until configurations have no session any more. False: the process stops before that.

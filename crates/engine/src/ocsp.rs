@@ -18,13 +18,13 @@ use tls::ocsp::{Answer, CertId, Refused, failure, is_signed_by_issuer, request};
 use crate::certificates::used;
 use crate::http_client::{self, Request};
 use crate::ocsp_state::{Failure, Outcome, Record};
-use crate::worker::Worker;
+use crate::worker::{Process, Worker};
 
 /// Bytes of an answer at most.
 const LONGEST: usize = 64 * 1024;
 /// Letters of a request in base64 that go into the path (RFC 5019, section 5).
 const LONGEST_PATH: usize = 255;
-/// Certificates that were added at run time are found so soon.
+/// Between two looks at the certificates where nothing is due. A change of them is noticed at once ([`look_again`]).
 const LOOK: Duration = Duration::from_secs(60);
 /// Where there is no answer at hand, a failed update is followed by another one after twice that, four times that, and so on.
 const REPLAY: Duration = Duration::from_secs(60);
@@ -34,19 +34,21 @@ const MOST: usize = 8;
 /// Those of them that ask one responder: one that does not answer is not to hold up the others.
 const MOST_OF_ONE: usize = 2;
 
-/// Begins to keep answers fresh, on the first worker alone.
+/// Begins to keep answers fresh, on the first worker alone, where a certificate asks for it.
 pub fn start(worker: &Rc<Worker>) {
-    if worker.id == 0 {
-        ensure(worker);
+    let program = Arc::clone(&worker.generation().program);
+    let updates = &program.ocsp;
+    let is_wanted = !updates.is_disabled && (updates.is_usual || !kept(&program).is_empty());
+    if worker.id == 0 && is_wanted && worker.process.upkeep.ocsp.begin() {
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, keep(Rc::clone(worker)));
     }
 }
 
-/// Keeps answers fresh from now on, where a certificate asks for it: it may have been added at run time.
-pub fn ensure(worker: &Rc<Worker>) {
-    let program = Arc::clone(&worker.generation().program);
-    let is_wanted = (program.ocsp.is_usual || !kept(&program).is_empty()) && !program.ocsp.is_disabled;
-    if is_wanted && worker.process.upkeep.ocsp.begin() {
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, keep(Rc::clone(worker)));
+/// Looks at all certificates at once: some have come, or were replaced.
+pub fn look_again(process: &Process) {
+    // Before the workers run, there is nothing to wake: the first one looks when it begins.
+    if !process.upkeep.ocsp.wake() && rt::is_on_worker() {
+        rt::post(0, Box::new(|| crate::on_worker(start)));
     }
 }
 
@@ -89,7 +91,8 @@ async fn keep(worker: Rc<Worker>) {
         std::future::poll_fn(|cx| {
             let before = under_way.len();
             under_way.retain_mut(|own| own.task.as_mut().poll(cx).is_pending());
-            if under_way.len() < before { Poll::Ready(()) } else { timer.poll_expired(cx) }
+            let is_changed = worker.process.upkeep.ocsp.poll_changed(cx);
+            if is_changed || under_way.len() < before { Poll::Ready(()) } else { timer.poll_expired(cx) }
         })
         .await;
         if worker.process.is_stopping() {

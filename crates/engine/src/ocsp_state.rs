@@ -1,8 +1,8 @@
 //! What all workers know of updates of OCSP answers (management manual, "show ssl ocsp-updates"). Must never ask for one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
 
 use base::moment::WallTime;
 use tls::ocsp::CertId;
@@ -90,12 +90,20 @@ pub struct Record {
     pub outcome: Failure,
 }
 
+/// The task that looks after updates, as other tasks know it.
+#[derive(Debug, Default)]
+struct Keeper {
+    is_there: bool,
+    /// Certificates have changed since it has looked at them.
+    is_due: bool,
+    waker: Option<Waker>,
+}
+
 /// What all workers know of updates.
 #[derive(Debug, Default)]
 pub struct Updates {
     records: Mutex<BTreeMap<CertId, Record>>,
-    /// A task looks after them.
-    is_kept: AtomicBool,
+    keeper: Mutex<Keeper>,
 }
 
 impl Updates {
@@ -103,9 +111,32 @@ impl Updates {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A task is to look after them. True: it is the first one.
     pub(crate) fn begin(&self) -> bool {
-        !self.is_kept.swap(true, Ordering::Relaxed)
+        !std::mem::replace(&mut self.keeper().is_there, true)
+    }
+
+    /// Has the task look at all certificates again. False: there is no task.
+    pub(crate) fn wake(&self) -> bool {
+        let mut keeper = self.keeper();
+        keeper.is_due = true;
+        let (is_there, waker) = (keeper.is_there, keeper.waker.take());
+        drop(keeper);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        is_there
+    }
+
+    /// Whether certificates have changed since the last such call; the task is woken when they do.
+    pub(crate) fn poll_changed(&self, cx: &Context<'_>) -> bool {
+        let mut keeper = self.keeper();
+        keeper.waker = Some(cx.waker().clone());
+        std::mem::take(&mut keeper.is_due)
     }
 
     /// Every answer that is updated or was ordered, the one that is due first in front.

@@ -32,7 +32,11 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
         return Ok(Some("Can't replace a certificate which is not referenced by the configuration!".to_owned()));
     };
     let now = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
-    Ok(update(&process.certificates, &process.generation().program, (&name, now), &parts).err())
+    let refused = update(&process.certificates, &process.generation().program, (&name, now), &parts).err();
+    if refused.is_none() {
+        engine::ocsp::look_again(&process);
+    }
+    Ok(refused)
 }
 
 /// The function of certificates.

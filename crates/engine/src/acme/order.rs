@@ -167,7 +167,10 @@ fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<()
     if let Some(domain) = wanted.find(|domain| !certificate.names.contains(domain)) {
         return Err(format!("the certificate is not for '{domain}'"));
     }
-    held.put(&program, &Arc::new(certificate)).map(drop)
+    held.put(&program, &Arc::new(certificate))?;
+    drop(held);
+    crate::ocsp::look_again(&worker.process);
+    Ok(())
 }
 
 /// Writes a certificate that Weir keeps itself.

@@ -1,7 +1,12 @@
-//! Updates of OCSP answers: how many are under way at a time, and that a responder which does not answer delays no other one.
+//! Updates of OCSP answers: how many are under way at a time, that a responder which does not answer delays no other one, and
+//! that certificates which come while connections are served do not wait for theirs.
+
+use std::time::Duration;
 
 use testkit::{Peer, Service, sleep};
 
+use crate::api::{SOCKET, ask};
+use crate::secure::read_file;
 use crate::world::*;
 
 const FAILS: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
@@ -41,4 +46,70 @@ fn a_responder_that_does_not_answer_delays_no_other_one() {
             silent.is_left_alone();
             world.forget_log();
         });
+}
+
+/// The number of a certificate's responder.
+fn responder(number: u16) -> Service {
+    Service::at(&format!("10.0.1.7:{}", 8000 + number - 3))
+}
+
+fn of(responders: &mut [Service], number: u16) -> &mut Service {
+    &mut responders[usize::from(number) - 4]
+}
+
+/// An update is asked for within a second.
+async fn is_asked_soon(responder: &mut Service) {
+    let begun = rt::now();
+    let mut peer = asked(responder).await;
+    let waited = rt::now().saturating_since(begun);
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+    peer.send(FAILS).await;
+    peer.close();
+}
+
+/// Puts `o<number>.pem` in the place of a certificate.
+async fn put(name: &str, number: u16) {
+    let text = String::from_utf8(read_file(&format!("o{number}.pem")).unwrap()).unwrap();
+    ask(&format!("set ssl cert {name} <<EOF\n{text}EOF\n")).await;
+    let answer = ask(&format!("commit ssl cert {name}")).await;
+    assert!(answer.ends_with("Success!\n\n"), "{answer}");
+}
+
+/// Those that a line brings, that replace others, and that a reload in place brings.
+#[test]
+fn certificates_that_come_are_asked_for_at_once() {
+    let stored = |number: u16| {
+        let lines = format!("bind 10.0.0.1:443 ssl crt a.pem crt o8.pem crt o{number}.pem crt-list certs.list");
+        let stored = [8, number].map(|number| format!(" load crt o{number}.pem ocsp-update on\n")).concat();
+        config(&format!("crt-store\n{stored}listen l\n {lines}\n http-request deny\n"))
+            .global(&format!("{SOCKET}\nhttpclient.retries 0"))
+    };
+    for workers in [1, 2] {
+        stored(9).workers(&[workers]).seeds(0..1).run(move |world| async move {
+            let mut responders: Vec<_> = (4..=10).map(responder).collect();
+            // The first attempt comes before there are responders.
+            for number in [8, 9] {
+                asked(of(&mut responders, number)).await.send(FAILS).await;
+            }
+            for (name, number) in [("b.pem", 4), ("c.pem", 5)] {
+                // Each at another moment between two looks.
+                sleep(7_000 * u64::from(number)).await;
+                ask(&format!("new ssl cert {name}")).await;
+                put(name, number).await;
+                of(&mut responders, number).is_left_alone();
+                let line = format!("{name} [ocsp-update on] {number}.example");
+                let added = ask(&format!("add ssl crt-list certs.list <<\n{line}\n")).await;
+                assert!(added.ends_with("Success!\n\n"), "{added}");
+                is_asked_soon(of(&mut responders, number)).await;
+            }
+            sleep(13_000).await;
+            put("b.pem", 6).await;
+            is_asked_soon(of(&mut responders, 6)).await;
+            sleep(17_000).await;
+            world.adopt(&stored(10)).unwrap();
+            is_asked_soon(of(&mut responders, 10)).await;
+            of(&mut responders, 7).is_left_alone();
+            world.forget_log();
+        });
+    }
 }

@@ -90,9 +90,7 @@ fn add(call: &mut Call<'_, Worker>) {
                     if let Some(keys) = keys {
                         call.generation.program.keys.tokens().allow(line.certificate.as_bytes(), keys);
                     }
-                    if let Some(worker) = rt::local::<Worker>() {
-                        engine::ocsp::ensure(&worker);
-                    }
+                    engine::ocsp::look_again(&call.state.process);
                     format!("{}Success!\n", head(&line.certificate, places))
                 }
                 Err(why) => format!("{}{why}\nFailed!\n", head(&line.certificate, places)),
