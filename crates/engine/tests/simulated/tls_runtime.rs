@@ -369,6 +369,49 @@ fn certificates_are_allowed_for_tokens() {
     });
 }
 
+/// Certificates without a key verify tokens, whether a section loads them or a converter names them: they are shown, changed and
+/// deleted like others.
+#[test]
+fn certificates_without_a_key_are_for_tokens() {
+    let lines =
+        format!("crt-store\n load crt ca.pem jwt on\nlisten l\n bind {SECURE} ssl crt a.pem\n http-request deny\n");
+    config(&lines).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        const UNKNOWN: &str = "Can't display the certificate: Not found or the certificate is a bundle!\n\n";
+        let shown = async |name: &str| ask(&format!("show ssl cert {name}")).await;
+        assert_eq!(ask("show ssl cert").await, "# filename\na.pem\nca.pem\n\n");
+        let start = "Filename: ca.pem\nCrt filename: ca.pem\nOption: ocsp-update off\nOption: jwt on\nStatus: Used for JWT \
+                     verification\nSerial: ";
+        let found = shown("ca.pem").await;
+        assert!(found.starts_with(start) && found.ends_with("\nOCSP Response Key: \n\n"), "{found}");
+        assert_eq!(ask("dump ssl cert ca.pem").await, format!("{}\n", payload("ca.pem").replace('\r', "")));
+        let refused = ask("del ssl cert ca.pem").await;
+        assert!(refused.contains("certificate 'ca.pem' in use for JWT validation"), "{refused}");
+        order("del ssl jwt ca.pem").await;
+        assert!(shown("ca.pem").await.contains("\nOption: jwt off\nStatus: Unused\nSerial: "));
+        order("add ssl jwt ca.pem").await;
+        order("del ssl jwt ca.pem").await;
+        assert_eq!(ask("del ssl cert ca.pem").await, "Certificate 'ca.pem' deleted!\n\n");
+        assert_eq!((shown("ca.pem").await, ask("add ssl jwt ca.pem").await), (UNKNOWN.to_owned(), UNKNOWN.to_owned()));
+        // A name without a content may be for tokens: it needs no key then.
+        ask("new ssl cert x.pem").await;
+        order("add ssl jwt x.pem").await;
+        assert!(shown("x.pem").await.contains("\nOption: jwt on\nStatus: Empty\n"));
+        let set = async |text: &str| {
+            ask(&format!("set ssl cert x.pem <<EOF\n{text}EOF\n")).await;
+            ask("commit ssl cert x.pem").await
+        };
+        let done = "Committing x.pem\nSuccess!\n\n";
+        assert_eq!(set(&payload("ca.pem")).await, done);
+        assert!(shown("x.pem").await.contains("\nStatus: Used for JWT verification\nSerial: "));
+        assert_eq!(ask("show ssl jwt").await, "# filename\nx.pem\n\n");
+        assert_eq!(set(&payload("other.pem")).await, done);
+        order("del ssl jwt x.pem").await;
+        assert!(set(&payload("ca.pem")).await.contains("passed a null parameter.\nFailed!"));
+        assert!(shown("x.pem").await.contains("\nOption: jwt off\nStatus: Unused\nSerial: "));
+        world.forget_log();
+    });
+}
+
 /// Lines `ssl-f-use` are a list that is called like the frontend; the last of them is the default.
 #[test]
 fn lines_of_a_frontend_come_and_go() {

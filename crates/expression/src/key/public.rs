@@ -116,9 +116,13 @@ impl PublicKey {
     /// # Errors
     /// Why there is none.
     pub fn from_certificate(file: &[u8]) -> Result<Self, KeyError> {
-        let labels = ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"];
-        let (_, der) = pem(file, &labels).ok_or(KeyError::Missing("CERTIFICATE"))?;
+        let der = Self::certificate(file).ok_or(KeyError::Missing("CERTIFICATE"))?;
         Self::from_certificate_der(&der)
+    }
+
+    /// The first certificate of a file, in DER.
+    pub(super) fn certificate(file: &[u8]) -> Option<Vec<u8>> {
+        pem(file, &["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"]).map(|(_, der)| der)
     }
 
     /// The key of a certificate in DER.

@@ -13,6 +13,8 @@ type Loaded = HashMap<Box<[u8]>, Arc<PublicKey>>;
 pub struct Keys {
     public: Loaded,
     certificates: Loaded,
+    /// Those certificates, in DER.
+    files: HashMap<Box<[u8]>, Arc<[u8]>>,
     tokens: Arc<TokenCertificates>,
 }
 
@@ -52,7 +54,13 @@ impl Keys {
         path: &[u8],
         read: impl FnOnce() -> Result<Vec<u8>, String>,
     ) -> Result<Arc<PublicKey>, String> {
-        load(&mut self.certificates, path, read, PublicKey::from_certificate)
+        let mut der = None;
+        let read = || read().inspect(|file| der = PublicKey::certificate(file));
+        let key = load(&mut self.certificates, path, read, PublicKey::from_certificate)?;
+        if let Some(der) = der {
+            self.files.insert(path.into(), der.into());
+        }
+        Ok(key)
     }
 
     /// Certificates that tokens may be verified by, which change.
@@ -66,8 +74,10 @@ impl Keys {
     }
 
     /// The keys of a certificate that a converter of the configuration names.
-    pub fn named(&self, path: &[u8]) -> Option<TokenCertificate> {
-        self.certificates.get(path).map(|key| TokenCertificate { public: Arc::clone(key), private: None })
+    fn named(&self, path: &[u8]) -> Option<TokenCertificate> {
+        let (key, der) = (self.certificates.get(path)?, self.files.get(path)?);
+        let chain = Arc::new([der.to_vec()]);
+        Some(TokenCertificate { public: Arc::clone(key), private: None, chain, file: None })
     }
 
     /// Allows tokens to be verified by every certificate that a converter of the configuration names.

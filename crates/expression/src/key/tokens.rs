@@ -12,14 +12,26 @@ pub struct TokenCertificate {
     pub public: Arc<PublicKey>,
     /// What decrypts them; `None`: a key that decrypts none.
     pub private: Option<Arc<PrivateKey>>,
+    /// The certificate and those that follow it, in DER.
+    pub chain: Arc<[Vec<u8>]>,
+    /// The file that it is from, if a section says so.
+    pub file: Option<Box<str>>,
 }
 
 /// Certificates by name, with whether tokens may be verified by them (`jwt on`).
 #[derive(Debug, Default)]
 pub struct TokenCertificates(RwLock<Known>);
 
-/// `None`: the certificate is there, for other purposes.
-type Known = BTreeMap<Box<[u8]>, Option<TokenCertificate>>;
+type Known = BTreeMap<Box<[u8]>, Entry>;
+
+/// A certificate that is there.
+#[derive(Debug, Default)]
+struct Entry {
+    /// Its keys; `None`: it is for other purposes, or has no content yet.
+    certificate: Option<TokenCertificate>,
+    /// Tokens may be verified by it.
+    is_allowed: bool,
+}
 
 /// Why a certificate may not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +46,8 @@ impl TokenCertificate {
     /// The keys of a certificate and of its private key, both in DER. `None`: the certificate cannot be read.
     pub fn new(certificate: &[u8], private: &[u8]) -> Option<Self> {
         let public = Arc::new(PublicKey::from_certificate_der(certificate).ok()?);
-        Some(Self { public, private: PrivateKey::from_der(private).map(Arc::new) })
+        let private = PrivateKey::from_der(private).map(Arc::new);
+        Some(Self { public, private, chain: Arc::new([certificate.to_vec()]), file: None })
     }
 }
 
@@ -49,12 +62,17 @@ impl TokenCertificates {
 
     /// Tokens may be verified by a certificate from now on.
     pub fn allow(&self, name: &[u8], certificate: TokenCertificate) {
-        self.write().insert(name.into(), Some(certificate));
+        self.write().insert(name.into(), Entry { certificate: Some(certificate), is_allowed: true });
+    }
+
+    /// Tokens may be verified by a certificate as soon as it has a content.
+    pub fn allow_empty(&self, name: &[u8]) {
+        self.write().entry(name.into()).or_default().is_allowed = true;
     }
 
     /// A certificate is there, and no token may be verified by it.
     pub fn refuse(&self, name: &[u8]) {
-        self.write().insert(name.into(), None);
+        self.write().entry(name.into()).or_default().is_allowed = false;
     }
 
     /// There is no such certificate any more.
@@ -64,12 +82,22 @@ impl TokenCertificates {
 
     /// Whether tokens may be verified by a certificate.
     pub fn allows(&self, name: &[u8]) -> bool {
-        self.read().get(name).is_some_and(Option::is_some)
+        self.read().get(name).is_some_and(|entry| entry.is_allowed)
     }
 
     /// The names of those that tokens may be verified by, in their order.
     pub fn allowed(&self) -> Vec<Box<[u8]>> {
-        self.read().iter().filter(|(_, keys)| keys.is_some()).map(|(name, _)| name.clone()).collect()
+        self.read().iter().filter(|(_, entry)| entry.is_allowed).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The names of those whose keys are known, in their order.
+    pub fn names(&self) -> Vec<Box<[u8]>> {
+        self.read().iter().filter(|(_, entry)| entry.certificate.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The keys of a certificate, whether tokens may be verified by it or not.
+    pub fn known(&self, name: &[u8]) -> Option<TokenCertificate> {
+        self.read().get(name)?.certificate.clone()
     }
 
     /// The keys of a certificate.
@@ -78,9 +106,9 @@ impl TokenCertificates {
     /// Why it may not be used.
     pub fn find(&self, name: &[u8]) -> Result<TokenCertificate, Unusable> {
         match self.read().get(name) {
-            None => Err(Unusable::Unknown),
-            Some(None) => Err(Unusable::Unavailable),
-            Some(Some(keys)) => Ok(keys.clone()),
+            Some(Entry { is_allowed: false, .. }) => Err(Unusable::Unavailable),
+            Some(Entry { certificate: Some(keys), .. }) => Ok(keys.clone()),
+            _ => Err(Unusable::Unknown),
         }
     }
 }

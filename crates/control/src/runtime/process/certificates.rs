@@ -59,7 +59,13 @@ const PARTS: [(&str, Part); 4] =
 fn part(held: &Held, program: &Program, name: &str) -> (String, Part) {
     let (all, is_changed) =
         (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
-    let is_known = |name: &str| all.contains_key(name) || held.kept.contains_key(name) || is_changed(name);
+    let tokens = program.keys.tokens();
+    let is_known = |name: &str| {
+        all.contains_key(name)
+            || held.kept.contains_key(name)
+            || is_changed(name)
+            || tokens.known(name.as_bytes()).is_some()
+    };
     if is_known(name) {
         return (name.to_owned(), Part::Text);
     }
@@ -78,7 +84,8 @@ fn set(call: &mut Call<'_, Worker>) {
     let mut held = call.state.process.certificates.lock();
     let (name, part) = part(&held, program, &written);
     let name = name.as_str();
-    let is_known = held.kept.contains_key(name) || used(program).contains_key(name);
+    let keyless = program.keys.tokens().known(name.as_bytes());
+    let is_known = held.kept.contains_key(name) || used(program).contains_key(name) || keyless.is_some();
     let refused = match &held.change {
         Some(change) if *change.name != *name => {
             Some(format!("The ongoing transaction is about '{}' but you are trying to set '{name}'\n", change.name))
@@ -92,7 +99,7 @@ fn set(call: &mut Call<'_, Worker>) {
     let refused = refused.or_else(|| {
         let mut draft = match held.change.take() {
             Some(draft) => draft,
-            None => held.find(program, name).map_or_else(|| Draft::empty(name), |former| Draft::of(&former)),
+            None => held.find(program, name).map_or_else(|| empty(name, keyless.as_ref()), |former| Draft::of(&former)),
         };
         let outcome = part.put(&mut draft, payload);
         // A transaction that is under way stays as it was.
@@ -106,6 +113,37 @@ fn set(call: &mut Call<'_, Worker>) {
         Some(why) => call.refuse(&format!("{why}Can't update {written}!\n")),
         None => call.inform(&format!("Transaction {done} for certificate {name}!")),
     }
+}
+
+/// A change of a certificate that has no key, or no content at all.
+fn empty(name: &str, keyless: Option<&TokenCertificate>) -> Draft {
+    let mut draft = Draft::empty(name);
+    if let Some(keyless) = keyless {
+        // It was read before.
+        let _ = draft.set_text(to_pem(keyless).as_bytes());
+        draft.files.certificate = keyless.file.as_deref().map(str::to_owned);
+    }
+    draft
+}
+
+fn to_pem(keyless: &TokenCertificate) -> String {
+    keyless.chain.iter().map(|der| tls::pem::encode_certificate(der)).collect()
+}
+
+/// Commits a certificate without a key: it is for tokens alone.
+fn commit_keyless(held: &mut Held, program: &Program, draft: &Draft) -> Option<String> {
+    let (tokens, name) = (program.keys.tokens(), draft.name.as_bytes());
+    if !tokens.allows(name) || used(program).contains_key(&*draft.name) {
+        return None;
+    }
+    let mut keys = TokenCertificate::new(draft.der(), &[])?;
+    keys.chain = std::iter::once(draft.der()).chain(draft.chain()).map(<[u8]>::to_vec).collect();
+    keys.file = draft.files.certificate.as_deref().map(Into::into);
+    tokens.allow(name, keys);
+    if let Some(kept) = held.kept.get_mut(&*draft.name) {
+        *kept = None;
+    }
+    Some(format!("Committing {}\nSuccess!\n", draft.name))
 }
 
 fn commit(call: &mut Call<'_, Worker>) {
@@ -127,15 +165,18 @@ fn commit(call: &mut Call<'_, Worker>) {
         }
     };
     let (answer, is_done) = match draft.finish(rt::wall().seconds) {
-        Err(Error::NoKey) => {
-            let why = format!("unable to load SSL private key into SSL Context '{name}': passed a null parameter.");
-            (format!("Committing {name}\n{why}\nFailed!\n"), false)
-        }
+        Err(Error::NoKey) => match commit_keyless(&mut held, &call.generation.program, &draft) {
+            Some(done) => (done, true),
+            None => {
+                let why = format!("unable to load SSL private key into SSL Context '{name}': passed a null parameter.");
+                (format!("Committing {name}\n{why}\nFailed!\n"), false)
+            }
+        },
         Err(why) => {
             held.change = Some(draft);
             (format!("{}.\nCan't commit {name}!\n", why.sentence(&name)), false)
         }
-        Ok((certificate, ignored)) => match held.put(&call.generation.program, &Arc::new(certificate)) {
+        Ok((certificate, ignored)) => match put(&mut held, &call.generation.program, &Arc::new(certificate)) {
             Ok(places) => {
                 let told = ignored.map_or_else(String::new, |why| {
                     format!("Loading: {}. Content will be ignored.\n", why.sentence().trim_end_matches('.'))
@@ -150,7 +191,21 @@ fn commit(call: &mut Call<'_, Worker>) {
         },
     };
     drop(held);
-    if is_done { call.inform(&answer) } else { call.refuse(&answer) }
+    if is_done {
+        engine::ocsp::look_again(&call.state.process);
+        call.inform(&answer);
+    } else {
+        call.refuse(&answer);
+    }
+}
+
+/// Puts a certificate in its place; one that had no key before is kept from now on.
+fn put(held: &mut Held, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+    let name = &*certificate.name;
+    if !held.kept.contains_key(name) && program.keys.tokens().known(name.as_bytes()).is_some() {
+        held.kept.insert(name.to_owned(), None);
+    }
+    held.put(program, certificate)
 }
 
 fn abort(call: &mut Call<'_, Worker>) {
@@ -180,7 +235,9 @@ const MOST_ADDED: usize = 10_000;
 fn new(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'new ssl cert' expects a filename") else { return };
     let mut held = call.state.process.certificates.lock();
-    let exists = held.kept.contains_key(&name) || used(&call.generation.program).contains_key(&name);
+    let program = &call.generation.program;
+    let is_keyless = program.keys.tokens().known(name.as_bytes()).is_some();
+    let exists = held.kept.contains_key(&name) || used(program).contains_key(&name) || is_keyless;
     let is_full = held.kept.len() >= MOST_ADDED;
     if !exists && !is_full {
         held.kept.insert(name.clone(), None);
@@ -196,16 +253,17 @@ fn new(call: &mut Call<'_, Worker>) {
 fn delete(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'del ssl cert' expects a certificate name") else { return };
     let mut held = call.state.process.certificates.lock();
-    let refused = if used(&call.generation.program).contains_key(&name) {
+    let tokens = call.generation.program.keys.tokens();
+    let refused = if tokens.allows(name.as_bytes()) {
+        Some(format!("certificate '{name}' in use for JWT validation, can't be deleted!"))
+    } else if used(&call.generation.program).contains_key(&name) {
         Some(format!("certificate '{name}' in use, can't be deleted!"))
     } else if held.change.as_ref().is_some_and(|change| *change.name == *name) {
         Some(format!("ongoing transaction for the certificate '{name}'"))
-    } else if call.generation.program.keys.tokens().allows(name.as_bytes()) {
-        Some(format!("certificate '{name}' in use for JWT validation, can't be deleted!"))
-    } else if held.kept.remove(&name).is_none() {
+    } else if held.kept.remove(&name).is_none() && tokens.known(name.as_bytes()).is_none() {
         Some(format!("certificate '{name}' doesn't exist!"))
     } else {
-        call.generation.program.keys.tokens().forget(name.as_bytes());
+        tokens.forget(name.as_bytes());
         None
     };
     drop(held);
@@ -220,28 +278,30 @@ pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> 
     TokenCertificate::new(certificate.der(), certificate.private_der())
 }
 
-/// The certificate that a command about tokens means: one that is committed, or that a converter names. With it, what verifies
-/// tokens by it.
-fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, TokenCertificate)> {
+/// The certificate that a command about tokens means: one that is committed, has no key, or no content yet. With it, what
+/// verifies tokens by it.
+fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Option<TokenCertificate>)> {
     let name = file(call, expected)?;
-    let keys = match find(call, &name).filter(|_| !name.starts_with('*')) {
-        Some(Found::Here(certificate, _)) => token_keys(&certificate),
-        Some(Found::Empty) => None,
-        None => {
-            let keys = &call.generation.program.keys;
-            keys.named(name.as_bytes()).or_else(|| keys.tokens().find(name.as_bytes()).ok())
-        }
+    let found = match find(call, &name).filter(|_| !name.starts_with('*')) {
+        Some(Found::Here(certificate, _)) => token_keys(&certificate).map(Some),
+        Some(Found::Keyless(keys)) => Some(Some(keys)),
+        Some(Found::Empty) => Some(None),
+        None => None,
     };
-    if keys.is_none() {
+    if found.is_none() {
         call.refuse(NOT_FOUND);
     }
-    keys.map(|keys| (name, keys))
+    found.map(|keys| (name, keys))
 }
 
 fn allow_tokens(call: &mut Call<'_, Worker>) {
     // HAProxy says so.
     let Some((name, keys)) = of_tokens(call, "'add ssl cert' expects a filename") else { return };
-    call.generation.program.keys.tokens().allow(name.as_bytes(), keys);
+    let tokens = call.generation.program.keys.tokens();
+    match keys {
+        Some(keys) => tokens.allow(name.as_bytes(), keys),
+        None => tokens.allow_empty(name.as_bytes()),
+    }
 }
 
 fn refuse_tokens(call: &mut Call<'_, Worker>) {
@@ -258,6 +318,8 @@ fn show_tokens(call: &mut Call<'_, Worker>) {
 /// What a name stands for, and how it is used.
 enum Found {
     Empty,
+    /// Without a key: it verifies tokens.
+    Keyless(TokenCertificate),
     Here(Arc<Certificate>, &'static str),
 }
 
@@ -266,10 +328,12 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
         return Some(Found::Here(certificate, "Used"));
     }
     let held = call.state.process.certificates.lock();
-    Some(match held.kept.get(name)? {
-        None => Found::Empty,
-        Some(certificate) => Found::Here(Arc::clone(certificate), "Unused"),
-    })
+    let kept = held.kept.get(name);
+    if let Some(Some(certificate)) = kept {
+        return Some(Found::Here(Arc::clone(certificate), "Unused"));
+    }
+    let keyless = call.generation.program.keys.tokens().known(name.as_bytes());
+    keyless.map(Found::Keyless).or_else(|| kept.map(|_| Found::Empty))
 }
 
 /// The OCSP answer that a name with that ending means. `None`: there is no such certificate.
@@ -282,7 +346,7 @@ fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
         return Some(change.answer().map(<[u8]>::to_vec));
     }
     match find(call, name)? {
-        Found::Empty => Some(None),
+        Found::Empty | Found::Keyless(_) => Some(None),
         Found::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
     }
 }
@@ -298,7 +362,7 @@ fn show(call: &mut Call<'_, Worker>) {
         text.push_str("# filename\n");
         let mut names: Vec<String> = used(&call.generation.program).into_keys().collect();
         names.extend(held.kept.keys().cloned());
-        let of_tokens = call.generation.program.keys.tokens().allowed();
+        let of_tokens = call.generation.program.keys.tokens().names();
         names.extend(of_tokens.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
         drop(held);
         names.sort();
@@ -331,8 +395,16 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
         };
         return Some(lines(name, &shown, ("Uncommitted", false)));
     }
+    let is_for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
     match find(call, name)? {
-        Found::Empty => Some(lines(name, &Shown::default(), ("Empty", false))),
+        Found::Empty => Some(lines(name, &Shown::default(), ("Empty", is_for_tokens))),
+        Found::Keyless(keys) => {
+            let files = Files { certificate: keys.file.as_deref().map(str::to_owned), ..Files::default() };
+            let der = keys.chain.first().map_or(&[][..], Vec::as_slice);
+            let chain = keys.chain.iter().skip(1).map(Vec::as_slice).collect();
+            let shown = Shown { der, chain, files: Some(&files), ..Shown::default() };
+            Some(lines(name, &shown, ("Unused", is_for_tokens)))
+        }
         Found::Here(certificate, status) => {
             let program = &call.generation.program;
             let is_updated = certificate.usage.ocsp_update.unwrap_or(program.ocsp.is_usual);
@@ -345,7 +417,7 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
                 usage: certificate.usage,
                 id,
             };
-            Some(lines(name, &shown, (status, program.keys.tokens().allows(name.as_bytes()))))
+            Some(lines(name, &shown, (status, is_for_tokens)))
         }
     }
 }
@@ -381,7 +453,7 @@ fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> S
     }
     let switch = |is_on: bool| if is_on { "on" } else { "off" };
     let (update, jwt) = (switch(shown.usage.ocsp_update == Some(true)), switch(for_tokens));
-    let told = if for_tokens { "Used for JWT verification" } else { status };
+    let told = if for_tokens && status != "Empty" { "Used for JWT verification" } else { status };
     let _ = write!(text, "Option: ocsp-update {update}\nOption: jwt {jwt}\nStatus: {told}\n");
     if let Some(chain) = shown.files.and_then(|files| files.chain.as_ref()) {
         let _ = writeln!(text, "Chain Filename: {chain}");
@@ -411,6 +483,7 @@ fn dump(call: &mut Call<'_, Worker>) {
     let name = call.word(3).to_owned();
     match find(call, &name) {
         Some(Found::Here(certificate, _)) => call.answer.push(certificate.to_pem()),
+        Some(Found::Keyless(keys)) => call.answer.push(to_pem(&keys)),
         _ => call.refuse(NOT_FOUND),
     }
 }

@@ -208,7 +208,8 @@ impl Compiler<'_> {
     fn allow_without_key(&self, name: &str, file: &str) {
         let text = (self.resolver.file_reader())(file).unwrap_or_default();
         let chain = tls::pem::certificates(&text).unwrap_or_default();
-        if let Some(keys) = chain.first().and_then(|own| TokenCertificate::new(own, &[])) {
+        if let Some(mut keys) = chain.first().and_then(|own| TokenCertificate::new(own, &[])) {
+            (keys.chain, keys.file) = (chain.iter().map(|one| one.to_vec()).collect(), Some(file.into()));
             self.shared.keys.borrow().tokens().allow(name.as_bytes(), keys);
         }
     }
