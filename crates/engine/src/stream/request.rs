@@ -89,7 +89,14 @@ pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Cli
             client.drop_connection();
             return session.end(state);
         }
-        Received::Nothing | Received::Preface => return session.end(state),
+        Received::Preface => {
+            // Handshakes are time of the first stream that follows.
+            if let Some(done) = state.borrow().timings.handshake {
+                session.complete_handshake(done);
+            }
+            return session.end(state);
+        }
+        Received::Nothing => return session.end(state),
         Received::Unspoken => return refuse_silently(session, state, begun),
         Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {

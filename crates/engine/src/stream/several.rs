@@ -3,7 +3,7 @@
 
 use std::task::{Context, Poll};
 
-use base::moment::Moment;
+use base::moment::{Moment, WallTime};
 use config::spec::Http2ErrorsSpec;
 use conn::downstream::Downstream;
 use conn::glitches::GlitchLimits;
@@ -51,11 +51,14 @@ pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) 
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> bool {
     let open = Http2Connection::with_client(session);
     let mut waiting = Waiting::default();
+    // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
+    let mut idle_since = (session.accepted, session.accept_date());
     loop {
         let opened = connection.opened();
         let event = std::future::poll_fn(|cx| poll(session, (&mut connection, &open), timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
-        start(session, stream, opened);
+        start(session, stream, (opened, idle_since));
+        idle_since = (rt::now(), rt::wall());
         if rt::slice_is_over() {
             rt::yield_now().await;
         }
@@ -231,19 +234,20 @@ fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection
     }
 }
 
-/// Starts the task of a stream, which is number `served` of its connection, from 0.
-fn start(session: &LocalRc<StreamTask>, stream: Downstream, served: u32) {
+/// Which stream of its connection it is, from 0, and when the connection was accepted or the stream before it began: the client
+/// has waited with its request since then (`%Ti`).
+type Begin = (u32, (Moment, WallTime));
+
+/// Starts the task of a stream.
+fn start(session: &LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
     let task = StreamTask::another(session);
-    rt::spawn_with(rt::Class::Normal, task.tag(), (task, stream), move |(task, stream)| run(task, stream, served));
+    rt::spawn_with(rt::Class::Normal, task.tag(), (task, stream), move |(task, stream)| run(task, stream, begin));
 }
 
-async fn run(task: LocalRc<StreamTask>, stream: Downstream, served: u32) {
+async fn run(task: LocalRc<StreamTask>, stream: Downstream, (served, idle_since): Begin) {
     task.register().await;
     let mut client = Client::of_stream(stream, served);
-    if served == 0 {
-        // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
-        (client.since, client.since_date) = (task.accepted, task.accept_date());
-    }
+    (client.since, client.since_date) = idle_since;
     let ended = if client.conn.is_withdrawn() {
         rt::boxed(rt::unless(|| task.is_killed(), request::serve::<true>(&task, &mut client))).await
     } else {

@@ -119,3 +119,4 @@ mod tunnels;
 mod upgrades;
 mod vacancies;
 mod waits;
+mod waits_of_streams;
