@@ -7,7 +7,7 @@ use pcre2::bytes::{CaptureLocations, Regex};
 use std::sync::OnceLock;
 
 /// Steps of PCRE2 in one attempt, of a program for each. It counts them anew at each place where it looks for a match.
-const LIMITS: [u32; 5] = [6, 60, 1_000, 8_000, 60_000];
+const LIMITS: [u32; 6] = [6, 60, 1_000, 8_000, 24_000, 72_000];
 
 /// Kibibytes of its memory.
 const MOST_HEAP: u32 = 20_000;
@@ -41,6 +41,8 @@ pub(super) struct Backtracking {
     /// Repetitions that may take any number of bytes: each way to divide the text among them may be tried, and running
     /// through it is none of the steps that PCRE2 counts.
     repetitions: usize,
+    /// Those among which one attempt divides a text: where that is one, a step runs through nothing.
+    together: usize,
 }
 
 /// What the groups of a match hold.
@@ -64,7 +66,7 @@ impl Groups {
 impl Backtracking {
     /// Of a pattern that was understood without PCRE2.
     pub(super) fn of_linear(repetitions: usize) -> Self {
-        Self { repetitions, ..Self::default() }
+        Self { repetitions, together: repetitions, ..Self::default() }
     }
 
     /// Of one that was not.
@@ -75,8 +77,10 @@ impl Backtracking {
         compile(pattern, ignore_case, LIMITS[0], false)
             .map_err(|(reason, offset)| format!("regex '{pattern}' is invalid (error={reason}, erroffset={offset})"))?;
         let bytes = config::text::to_bytes(pattern);
-        let repetitions = super::translate(&bytes, true).map_or(usize::MAX, |translated| translated.repetitions);
-        Ok(Self::of_linear(repetitions))
+        let translated = super::translate(&bytes, true);
+        let (repetitions, together) =
+            translated.map_or((usize::MAX, usize::MAX), |translated| (translated.repetitions, translated.together));
+        Ok(Self { repetitions, together, ..Self::default() })
     }
 
     /// Whether an attempt is short, however long the text.
@@ -116,7 +120,7 @@ impl Asker<'_> {
     ) -> Result<(Option<Span>, usize), Exhausted> {
         let reach = reach as u64;
         // Between two repetitions there are as many ways to divide the text as it has bytes.
-        let run = if self.programs.repetitions > 1 { reach / 100 } else { 0 };
+        let run = if self.programs.together > 1 { reach / 100 } else { 0 };
         let through = if self.programs.repetitions > 0 { reach / BYTES } else { 0 };
         self.ask(false, (start, usize::from(takes_more)), |limit| ATTEMPT + through + limit * (STEPS + run))
     }

@@ -350,6 +350,50 @@ fn texts_without_what_lookarounds_demand_take_no_step() {
     }
 }
 
+/// Lookarounds that divide a text between one repetition each take few steps for each byte: all of them have an answer.
+#[test]
+fn lookarounds_of_one_repetition_have_an_answer() {
+    for pattern in [
+        r"^(?=.*[A-Z])(?=.*[0-9])(?=.*[a-z]).{8,}$",
+        r"^(?!.*(foo|bar)).*$",
+        r"^(?:(?!admin).)*$",
+        r"^(?!.*\.\.)(?!.*//)[\w./-]+$",
+        r"^(?=.*select)(?=.*from).*where",
+        r"^(?=.*?[A-Z])(?=.*?[0-9]).*$",
+    ] {
+        let (regex, reference) = (Regex::new(pattern, false).expect("a pattern"), reference(pattern, false));
+        for length in [1_000, 4_000, 16_000] {
+            let texts = [
+                "a".repeat(length),
+                format!("A1{}", "a".repeat(length)),
+                "Ab1/ ;<script ".repeat(length / 14),
+                format!("select from {}", "x where ".repeat(length / 8)),
+                format!("{}..", "a/".repeat(length / 2)),
+            ];
+            for text in texts {
+                let expected = reference.is_match(text.as_bytes()).expect("few steps");
+                assert_eq!(regex.is_match(text.as_bytes()), Ok(expected), "{pattern} {length} {}", &text[..20]);
+            }
+        }
+    }
+}
+
+/// Two that divide it between them may take as many steps as the text has pairs of places: they come to the limit.
+#[test]
+fn repetitions_that_divide_a_text_come_to_the_limit() {
+    let text = "a".repeat(4_000);
+    for pattern in
+        [r"^(?=a*a*b|c)", r"^(?=(?:a*)*b|c)", r"^a*(?=a*b|c)d?", r"^(?:(?=a*b|a)a)*c?(?=x|[^x]*$)y|^(?:(?=a*b|a)a)*z"]
+    {
+        let regex = Regex::new(pattern, false).expect("a pattern");
+        let steps = Steps::for_text(text.len());
+        let found = regex.is_match_within(text.as_bytes(), &steps);
+        assert!(found.is_err() || steps.left() > 0, "{pattern}");
+        let together = translate(pattern.as_bytes(), true).expect("a pattern").together;
+        assert!(together > 1, "{pattern}: {together}");
+    }
+}
+
 /// What is asked of PCRE2 at each match looks no further than the match may go.
 #[test]
 fn as_many_matches_with_groups_as_pairs_take_few_steps() {

@@ -14,6 +14,9 @@ pub(super) struct Translated {
     pub text: String,
     /// Repetitions and references in the pattern that may take any number of bytes.
     pub repetitions: usize,
+    /// Those among which one attempt divides a text, at most. A lookaround gives back no part of what it has taken: it is
+    /// reckoned for itself, unless it is asked again and again.
+    pub together: usize,
 }
 
 /// Whatever may stand in the place of what cannot be said.
@@ -40,10 +43,12 @@ pub(super) fn demanded(pattern: &[u8]) -> Option<String> {
 fn read(pattern: &[u8], loose: bool, keeps_looks: bool) -> Option<Translated> {
     let plain = without_quotes(pattern);
     let out = String::with_capacity(plain.len() + 16);
-    let mut reader = Reader { rest: &plain, out, loose, keeps_looks, lines: false, extended: false, repetitions: 0 };
+    let mut reader =
+        Reader { rest: &plain, out, loose, keeps_looks, lines: false, extended: false, counts: Counts::default() };
     reader.alternatives(0)?;
-    let Reader { rest, out, repetitions, .. } = reader;
-    rest.is_empty().then_some(Translated { text: out, repetitions })
+    let Reader { rest, out, counts, .. } = reader;
+    let together = counts.most.max(counts.here);
+    rest.is_empty().then_some(Translated { text: out, repetitions: counts.all, together })
 }
 
 /// `\Q…\E`, character by character.
@@ -89,7 +94,26 @@ struct Reader<'a> {
     lines: bool,
     /// Blanks do not count (`(?x)`).
     extended: bool,
-    repetitions: usize,
+    counts: Counts,
+}
+
+/// Repetitions that may take any number of bytes.
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    /// Outside of the lookaround that is read.
+    here: usize,
+    /// Of one lookaround, in the item that is read.
+    looks: usize,
+    /// Of one lookaround.
+    most: usize,
+}
+
+impl Counts {
+    fn add(&mut self, repetitions: usize) {
+        self.all += repetitions;
+        self.here += repetitions;
+    }
 }
 
 impl Reader<'_> {
@@ -140,25 +164,33 @@ impl Reader<'_> {
         if self.skip_blank() {
             return Some(false);
         }
+        let before = std::mem::take(&mut self.counts.looks);
         let item = self.item(depth)?;
         while self.skip_blank() {}
         let start = self.out.len();
+        let mut repeats = false;
         match self.rest.first() {
             Some(b'*' | b'+' | b'?') => {
                 let sign = self.take()?;
-                self.repetitions += usize::from(sign != b'?');
+                repeats = sign != b'?';
                 self.out.push(char::from(sign));
             }
             Some(b'{') => {
                 if let Some((text, rest)) = counted(self.rest) {
                     self.rest = rest;
                     let (text, many) = text?;
-                    self.repetitions += usize::from(many);
+                    repeats = many;
                     self.out.push_str(&text);
                 }
             }
             _ => {}
         }
+        if repeats {
+            self.counts.add(1);
+            // Its lookarounds are asked each time.
+            self.counts.here += self.counts.looks;
+        }
+        self.counts.looks = self.counts.looks.max(before);
         if self.out.len() > start {
             if item != Item::Atom && !self.loose {
                 return None;
@@ -261,7 +293,7 @@ impl Reader<'_> {
                     }
                 };
                 self.rest = &self.rest[end..];
-                self.repetitions += 1;
+                self.counts.add(1);
                 self.out.push_str(ANYTHING);
             }
             _ => return None,
@@ -446,7 +478,7 @@ impl Reader<'_> {
                 [b'P', b'=', ..] if self.loose => {
                     let end = self.rest.iter().position(|byte| *byte == b')')?;
                     self.rest = &self.rest[end + 1..];
-                    self.repetitions += 1;
+                    self.counts.add(1);
                     self.out.push_str(ANYTHING);
                     return Some(Item::Atom);
                 }
@@ -469,9 +501,17 @@ impl Reader<'_> {
                 }
             }
         }
+        let before = if looks { std::mem::take(&mut self.counts.here) } else { 0 };
         let ended = self.alternatives(depth + 1)?;
         if !self.take_if(b')') {
             return None;
+        }
+        if looks {
+            let own = self.counts.here;
+            self.counts.looks = self.counts.looks.max(own);
+            self.counts.most = self.counts.most.max(own);
+            // Behind a repetition it is asked wherever that may end.
+            self.counts.here = if before > 0 { before + own } else { 0 };
         }
         self.extended = extended;
         if looks && !is_kept {
