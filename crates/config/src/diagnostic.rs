@@ -56,6 +56,25 @@ pub enum Form {
     Bare,
 }
 
+/// When HAProxy says what it finds after parsing. It goes through the proxies, and says of each what it misses for HTTP last; other
+/// sections, and some options of proxies, follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Turn {
+    /// Where its line is read, though no place is named.
+    Reading,
+    /// With its proxy, before its timeouts are looked at; the smaller number first.
+    Early(u8),
+    /// With its proxy.
+    #[default]
+    Usual,
+    /// After all proxies: sections that are removed, the last one of a kind first; the smaller number of a kind first.
+    Sections(u8),
+    /// After those sections: options that add fields with addresses.
+    Addresses,
+    /// In the end.
+    Last,
+}
+
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -69,12 +88,24 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// The form of the first line.
     pub form: Form,
+    /// When it is said, if it is found after parsing.
+    pub turn: Turn,
+    /// The first line of the section whose turn it is; none: its own line counts.
+    pub section: Option<Span>,
 }
 
 impl Diagnostic {
     /// A message of any severity at a place.
     pub fn new(severity: Severity, span: Span, message: impl Into<String>) -> Self {
-        Self { severity, span: Some(span), message: message.into(), hint: None, form: Form::Parsing }
+        Self {
+            severity,
+            span: Some(span),
+            message: message.into(),
+            hint: None,
+            form: Form::Parsing,
+            turn: Turn::Usual,
+            section: None,
+        }
     }
 
     /// An error at a place.
@@ -89,7 +120,15 @@ impl Diagnostic {
 
     /// A message about no place in particular.
     pub fn general(severity: Severity, message: impl Into<String>) -> Self {
-        Self { severity, span: None, message: message.into(), hint: None, form: Form::Config }
+        Self {
+            severity,
+            span: None,
+            message: message.into(),
+            hint: None,
+            form: Form::Config,
+            turn: Turn::Usual,
+            section: None,
+        }
     }
 
     /// The same with a hint.
@@ -103,6 +142,13 @@ impl Diagnostic {
     #[must_use]
     pub fn with_form(mut self, form: Form) -> Self {
         self.form = form;
+        self
+    }
+
+    /// The same at another time, with what is said of the section that begins there.
+    #[must_use]
+    pub fn in_turn(mut self, turn: Turn, section: Span) -> Self {
+        (self.turn, self.section) = (turn, Some(section));
         self
     }
 

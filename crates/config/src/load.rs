@@ -1,7 +1,7 @@
 //! From files to a specification in one step: read and specify; and what puts messages into the order of the files. Must
 //! never decide whether a configuration is good enough to start with.
 
-use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
 use crate::document::{Document, Sources};
 use crate::environment::Environment;
 use crate::keyword::{self, SpecOptions};
@@ -66,7 +66,7 @@ pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
     let limit = ReadLimits::USUAL.errors;
     let (mut parsing, mut late): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
-    late.sort_by_key(|diagnostic| diagnostic.span.map_or((u32::MAX, u32::MAX), |span| (span.file, span.line)));
+    late.sort_by_key(late_order);
     parsing.sort_by_key(|diagnostic| place(diagnostic).map(|span| (span.file, span.line)));
     let mut ordered = Vec::with_capacity(parsing.len() + late.len() + 1);
     for group in parsing.chunk_by(|a, b| place(a).map(|span| span.file) == place(b).map(|span| span.file)) {
@@ -90,6 +90,18 @@ pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
     ordered
 }
 
+/// Proxies in their order, each with its early messages first. Removed sections, addresses and the last messages follow all proxies.
+fn late_order(diagnostic: &Diagnostic) -> (Turn, (u32, u32), Turn) {
+    let place = |span: Option<Span>| span.map_or((u32::MAX, u32::MAX), |span| (span.file, span.line));
+    let (file, line) = place(diagnostic.section.or(diagnostic.span));
+    match diagnostic.turn {
+        // Of removed sections the last one comes first.
+        turn @ Turn::Sections(_) => (turn, (u32::MAX - file, u32::MAX - line), turn),
+        turn @ (Turn::Addresses | Turn::Last) => (turn, (file, line), turn),
+        turn => (Turn::Usual, (file, line), turn),
+    }
+}
+
 fn too_many(at: Span, limit: usize) -> Diagnostic {
     let message = format!("too many fatal errors ({limit}), stopping now.");
     Diagnostic::alert(Span { start: 0, end: 0, ..at }, message).with_form(Form::ParsingTight)
@@ -97,7 +109,8 @@ fn too_many(at: Span, limit: usize) -> Diagnostic {
 
 /// The place of what was found while lines were read.
 fn place(diagnostic: &Diagnostic) -> Option<Span> {
-    diagnostic.span.filter(|_| matches!(diagnostic.form, Form::Parsing | Form::ParsingTight | Form::Placed))
+    let names_place = matches!(diagnostic.form, Form::Parsing | Form::ParsingTight | Form::Placed);
+    diagnostic.span.filter(|_| names_place || diagnostic.turn == Turn::Reading)
 }
 
 #[cfg(test)]

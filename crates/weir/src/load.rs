@@ -190,7 +190,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
     let written_threads = threads_of(&spec);
-    let threads = processors::settle(&mut spec.global, messages);
+    let threads = processors::settle(&mut spec.global, &mut found, messages);
     let scripts = scripts::load(&spec, &environment, &mut resolver.services, &mut found);
     let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
@@ -307,8 +307,8 @@ pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<Rehearse
     let Loaded { mut spec, sources, environment, .. } = read_again(settings, messages).ok()?;
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
-    let _ = processors::settle(&mut spec.global, messages);
     let mut found = Vec::new();
+    let _ = processors::settle(&mut spec.global, &mut found, messages);
     let _ = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         disable_unresolved(&mut spec, &mut resolver);

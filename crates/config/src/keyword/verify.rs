@@ -12,7 +12,7 @@ use super::place::{Side, noun};
 use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
 use super::{rule, upgrade};
-use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
 use crate::span::Spanned;
 use crate::spec::{
     AddressSpec, CheckMethod, GlobalSpec, HealthcheckSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec,
@@ -111,7 +111,13 @@ impl Proxy<'_> {
     }
 
     fn warn(&mut self, message: String) {
-        self.report.late(Severity::Warning, self.draft.spec.name.span, message);
+        self.warn_in(Turn::Usual, message);
+    }
+
+    fn warn_in(&mut self, turn: Turn, message: String) {
+        let place = self.draft.spec.name.span;
+        let found = Diagnostic::warning(place, message).with_form(Form::Bare);
+        self.report.push(found.in_turn(turn, place));
     }
 
     fn faces_clients(&self) -> bool {
@@ -126,7 +132,7 @@ impl Proxy<'_> {
                 self.noun(),
                 self.name()
             );
-            self.warn(message);
+            self.warn_in(Turn::Early(0), message);
         }
     }
 
@@ -138,7 +144,7 @@ impl Proxy<'_> {
                 "In proxy '{}', the 'default_backend' rule always has precedence over the servers, which will never be used.",
                 self.name()
             );
-            self.warn(message);
+            self.warn_in(Turn::Early(0), message);
         }
     }
 
@@ -243,7 +249,8 @@ impl Proxy<'_> {
             self.noun(),
             self.name()
         );
-        self.report.push(Diagnostic::warning(chosen.span, message).with_form(Form::Unfit));
+        let found = Diagnostic::warning(chosen.span, message).with_form(Form::Unfit);
+        self.report.push(found.in_turn(Turn::Early(3), draft.spec.name.span));
     }
 
     fn timeouts(&mut self) {
@@ -262,7 +269,7 @@ impl Proxy<'_> {
                 self.noun(),
                 self.name()
             );
-            self.warn(message);
+            self.warn_in(Turn::Early(8), message);
         }
     }
 
@@ -282,7 +289,7 @@ impl Proxy<'_> {
             spec.kind != ProxyKind::Frontend && spec.mode != Mode::Http && !spec.upgrades && !self.draft.gaps.mode;
         if is_ignored && spec.persistence.cookie.is_some() {
             let message = format!("cookie will be ignored for {} '{}' (needs 'mode http').", self.noun(), self.name());
-            self.warn(message);
+            self.warn_in(Turn::Early(1), message);
         }
     }
 
@@ -325,16 +332,17 @@ impl Proxy<'_> {
             let message = format!("{noun} '{name}' : server cannot have cookie or redirect prefix in non-HTTP mode.");
             self.report.push(Diagnostic::alert(server.span, message).with_form(Form::Bare));
         }
-        if draft.spec.monitor_uri.is_some() && self.faces_clients() {
-            self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
-        }
         if draft.spec.stats.is_some() {
             self.warn(format!("'stats' statement ignored for {noun} '{name}' as it requires HTTP mode."));
         }
+        if draft.spec.monitor_uri.is_some() && self.faces_clients() {
+            self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
+        }
         if draft.spec.kind != ProxyKind::Frontend && draft.spec.balance.needs_http() {
-            self.warn(format!(
+            let message = format!(
                 "Layer 7 hash not possible for {noun} '{name}' (needs 'mode http'). Falling back to round robin."
-            ));
+            );
+            self.warn_in(Turn::Early(2), message);
         }
         if draft.spec.kind != ProxyKind::Frontend {
             if draft.spec.limits.hedge.is_some() {
@@ -361,7 +369,8 @@ impl Proxy<'_> {
                 Side::Back => draft.spec.kind != ProxyKind::Frontend,
             };
             if concerned && is_on(&draft.spec) {
-                self.warn(format!("'option {option}' ignored for {noun} '{name}' as it requires HTTP mode."));
+                let turn = if ADDRESSES.contains(option) { Turn::Addresses } else { Turn::Usual };
+                self.warn_in(turn, format!("'option {option}' ignored for {noun} '{name}' as it requires HTTP mode."));
             }
         }
     }
@@ -392,16 +401,21 @@ const HTTP_OPTIONS: &[HttpOption] = &[
     ("http-drop-request-trailers", Side::Back, |proxy| proxy.http.drop_request_trailers),
     ("http-drop-response-trailers", Side::Front, |proxy| proxy.http.drop_response_trailers),
     ("http-ignore-probes", Side::Front, |proxy| proxy.http.ignore_probes),
-    ("http-no-delay", Side::Both, |proxy| proxy.http.no_delay),
+    ("idle-close-on-response", Side::Front, |proxy| proxy.options.idle_close_on_response),
+    ("prefer-last-server", Side::Back, |proxy| proxy.limits.prefer_last_server),
     ("accept-unsafe-violations-in-http-request", Side::Front, |proxy| proxy.http.accept_unsafe_request),
     ("accept-unsafe-violations-in-http-response", Side::Back, |proxy| proxy.http.accept_unsafe_response),
     ("http-use-proxy-header", Side::Front, |proxy| proxy.http.use_proxy_header),
     ("http-pretend-keepalive", Side::Back, |proxy| proxy.http.pretend_keepalive),
+    ("http-no-delay", Side::Both, |proxy| proxy.http.no_delay),
     ("disable-h2-upgrade", Side::Front, |proxy| proxy.http.disable_h2_upgrade),
     ("forwarded", Side::Back, |proxy| proxy.http.forwarded.is_some()),
     ("forwardfor", Side::Both, |proxy| proxy.forwardfor.is_some()),
     ("originalto", Side::Both, |proxy| proxy.http.originalto.is_some()),
 ];
+
+/// Those of them that HAProxy comes to when it is through with the proxies.
+const ADDRESSES: [&str; 3] = ["forwarded", "forwardfor", "originalto"];
 
 /// Every `guid` is there once.
 pub(super) fn guids(drafts: &[ProxyDraft], report: &mut Report<'_>) {

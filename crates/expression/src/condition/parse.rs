@@ -442,9 +442,9 @@ pub fn parse_condition(
                 negated = false;
                 continue;
             }
-            "!" => {
+            word if word.starts_with('!') && word.bytes().all(|byte| byte == b'!') => {
                 reader.at += 1;
-                negated = !negated;
+                negated ^= word.len() % 2 == 1;
                 continue;
             }
             _ => {}

@@ -27,6 +27,8 @@ fn conditions_are_disjunctions_of_conjunctions() {
         ("if !b", true),
         ("if ! b", true),
         ("if !!b", false),
+        ("if !! b", false),
+        ("if ! !! { str(a) A }", true),
         ("if a b", false),
         ("if a b or c", true),
         ("if a b OR c", true),

@@ -8,10 +8,15 @@ const DIGITS: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// Bytes of a password that count, the zero behind it included.
 const LONGEST: usize = 72;
 
+/// The cost that a hidden password says: the logarithm of its rounds.
+pub(super) fn cost(text: &str) -> Option<u32> {
+    text.get(4..6)?.parse().ok().filter(|cost| (4..=31).contains(cost))
+}
+
 /// Hides a password with the salt and the cost of a hidden one.
 pub(super) fn crypt(password: &[u8], like: &str) -> Option<String> {
     let (start, salt) = (like.get(..7)?, like.get(7..29)?);
-    let cost: u32 = like.get(4..6)?.parse().ok().filter(|cost| (4..=31).contains(cost))?;
+    let cost = cost(like)?;
     if like.as_bytes()[3] != b'$' || like.as_bytes()[6] != b'$' {
         return None;
     }

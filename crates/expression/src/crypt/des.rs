@@ -152,6 +152,11 @@ pub(super) fn traditional(password: &[u8], like: &str) -> Option<String> {
     Some(finish(salt.to_owned(), encrypt(&schedule(key(password)), bits, 25, 0)))
 }
 
+/// The rounds that a hidden password says, of the form that begins with `_`.
+pub(super) fn count(text: &str) -> Option<u64> {
+    number(text.get(1..5)?.as_bytes()).map(u64::from)
+}
+
 /// Hides a password with the rounds and the salt of a hidden one: four digits each behind the `_`.
 pub(super) fn extended(password: &[u8], like: &str) -> Option<String> {
     let (start, count, salt) = (like.get(..9)?, like.get(1..5)?, like.get(5..9)?);

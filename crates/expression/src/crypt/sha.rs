@@ -6,6 +6,13 @@ use sha2::Digest;
 /// Rounds where none are written.
 const USUAL: u32 = 5000;
 
+/// The rounds that a hidden password says; what is wrong with them counts as none.
+pub(super) fn rounds(text: &str) -> u32 {
+    let Some(written) = text.get(3..).and_then(|rest| rest.strip_prefix("rounds=")) else { return USUAL };
+    let number = written.split_once('$').and_then(|(number, _)| number.parse().ok());
+    number.filter(|rounds| (1000..=999_999_999).contains(rounds)).unwrap_or(0)
+}
+
 /// Hides a password with the salt and the rounds of a hidden one.
 pub(super) fn crypt<D: Digest + Clone>(password: &[u8], like: &str) -> Option<String> {
     let (start, mut rest) = like.split_at_checked(3)?;

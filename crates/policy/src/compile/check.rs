@@ -7,7 +7,7 @@ use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, CheckStep, External, Port, ServerCheck};
 use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
-use config::diagnostic::{Diagnostic, Form};
+use config::diagnostic::{Diagnostic, Form, Turn};
 use config::spec::{
     CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProtocolCheck, ProxySpec, RuleLineSpec,
     ServerSpec, Spec,
@@ -107,7 +107,9 @@ impl Compiler<'_> {
             if let (Some(line), true) = (lines.iter().find(|line| !line.inherited && !is_used), of_proxy) {
                 let owner = owner(written);
                 let text = format!("{owner} uses {kind} rules without 'option {option}', so the rules are ignored.");
-                self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare));
+                // HAProxy looks at the rules of HTTP first.
+                let turn = Turn::Early(if kind == "http-check" { 4 } else { 9 });
+                self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare).in_turn(turn, written.name.span));
             }
         }
         let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::program::{MailAlert, MailServer, ServerAddress};
-use config::diagnostic::{Diagnostic, Form};
+use config::diagnostic::{Diagnostic, Form, Turn};
 use config::spec::{LogLevel, MailersSpec, ProxyKind, ProxySpec, Spec};
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ impl Compiler<'_> {
         let used: Vec<&str> = complete.filter_map(|alert| Some(alert.mailers.as_ref()?.value.as_str())).collect();
         for section in spec.sections.mailers.iter().filter(|section| !used.contains(&section.name.as_str())) {
             let text = format!("Removing incomplete section 'mailers {}'.", section.name);
-            self.warn(Diagnostic::warning(section.span, text).with_form(Form::Bare));
+            let found = Diagnostic::warning(section.span, text).with_form(Form::Bare);
+            self.warn(found.in_turn(Turn::Sections(1), section.span));
             let _ = self.mail_servers(section);
         }
     }
@@ -60,7 +61,8 @@ impl Compiler<'_> {
                      'email-alert from', 'email-alert mailers' and 'email-alert to' to be present).",
                     written.name.value
                 );
-                self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
+                let found = Diagnostic::warning(span, text).with_form(Form::Bare);
+                self.warn(found.in_turn(Turn::Early(5), written.name.span));
             }
             return None;
         };

@@ -8,7 +8,7 @@ use crate::rule::{
     Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
     ServerTarget, Switch, Target, Wait, Words, redirect_rule,
 };
-use config::diagnostic::{Diagnostic, Form, Severity};
+use config::diagnostic::{Diagnostic, Form, Severity, Turn};
 use config::document::Word;
 use config::keyword::rule::{
     HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
@@ -503,7 +503,8 @@ impl Compiler<'_> {
                 written.name.value,
                 file.map_or("", |name| name)
             );
-            self.warn(Diagnostic::warning(first.span, message).with_form(Form::Bare));
+            let turn = Turn::Early(if place == EvalPlace::Switching { 6 } else { 7 });
+            self.warn(Diagnostic::warning(first.span, message).with_form(Form::Bare).in_turn(turn, written.name.span));
         }
     }
 

@@ -3,11 +3,16 @@
 use super::Compiler;
 use super::names::Shared;
 use crate::program::{Password, Proxy, User, Userlist};
-use config::diagnostic::Form;
+use config::diagnostic::{Diagnostic, Form};
+use config::span::Span;
 use config::spec::{PasswordSpec, Spec, UserSpec, UserlistSpec};
 use config::text::to_bytes;
 use expression::crypt::{Hidden, Unusable};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The time of verification from which on a password is warned of.
+const SLOW: Duration = Duration::from_millis(10);
 
 impl Compiler<'_> {
     /// Every list, in the order of the specification.
@@ -45,7 +50,10 @@ impl Compiler<'_> {
             PasswordSpec::Hidden(text, span) => (text, *span),
         };
         match Hidden::parse(text) {
-            Ok(hidden) => Some(Password::Hidden(Arc::new(hidden))),
+            Ok(hidden) => {
+                self.warn_of_slow(&hidden, span);
+                Some(Password::Hidden(Arc::new(hidden)))
+            }
             Err(Unusable::Unsupported(form)) => {
                 let name = &user.name;
                 let message = format!(
@@ -57,6 +65,20 @@ impl Compiler<'_> {
             }
             // As with HAProxy: such a user is never let in.
             Err(Unusable::Never) => None,
+        }
+    }
+
+    /// HAProxy's warning, with a time that is estimated where HAProxy measures.
+    fn warn_of_slow(&mut self, hidden: &Hidden, span: Span) {
+        let time = hidden.estimated_time();
+        if time >= SLOW {
+            let message = format!(
+                "the hash algorithm used for this password takes {} milliseconds to verify, which can have devastating \
+                 performance and stability impacts. Please hash this password using a lighter algorithm (one that is \
+                 compatible with web usage).",
+                time.as_millis()
+            );
+            self.warn(Diagnostic::warning(span, message).with_form(Form::ParsingTight));
         }
     }
 }

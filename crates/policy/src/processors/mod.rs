@@ -87,14 +87,16 @@ pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) ->
     let leaves_all = one_pool && pools.first().is_some_and(|pool| *pool == topology.allowed);
     let is_bound = !leaves_all || !matches!(spec.affinity, CpuAffinity::Auto | CpuAffinity::Group { .. });
     plan.bindings = bind::by_affinity(spec, topology, &plan.groups, &pools);
-    warn_of_competition(&mut plan, &pools);
+    if spec.maps.is_empty() {
+        warn_of_competition(&mut plan, &pools);
+    }
     if !(is_bound || spec.one_thread_per_core) {
         // The system's own restriction says the same.
         plan.bindings.fill(None);
     }
     if !spec.maps.is_empty() {
         plan.bindings = bind::by_map(&spec.maps, &plan.groups);
-        warn_of_map(&mut plan);
+        warn_of_map(&mut plan, spec);
     }
     Ok(plan)
 }
@@ -175,7 +177,7 @@ fn warn_of_crowd(warnings: &mut Vec<String>, threads: usize, processors: usize) 
 }
 
 /// Warns when some threads are bound and others not, or when more are bound than there are processors for them.
-fn warn_of_map(plan: &mut Plan) {
+fn warn_of_map(plan: &mut Plan, spec: &ProcessorsSpec) {
     let bound = plan.bindings.iter().flatten().count();
     let free = plan.bindings.len() - bound;
     let first = |is_bound: bool| plan.bindings.iter().position(|set| set.is_some() == is_bound);
@@ -187,6 +189,7 @@ fn warn_of_map(plan: &mut Plan) {
              either bind all threads or none (maybe some cpu-map directives are missing?)."
         ));
     }
-    let all = plan.bindings.iter().flatten().fold(ProcessorSet::EMPTY, |all, set| all.union(set));
+    // As HAProxy counts: processors of groups without threads as well.
+    let all = spec.maps.iter().fold(ProcessorSet::EMPTY, |all, map| all.union(&map.processors));
     warn_of_crowd(&mut plan.warnings, bound, all.len());
 }

@@ -124,8 +124,8 @@ fn what_is_found_late_is_in_the_order_of_the_file() {
     assert_eq!(
         told,
         [
-            "'external-check command' will be ignored for backend 'b' (requires 'option external-check').",
             "backend 'b' uses http-check rules without 'option httpchk', so the rules are ignored.",
+            "'external-check command' will be ignored for backend 'b' (requires 'option external-check').",
             "log format ignored for frontend 'f' since it has no log address.",
             "frontend 'g' has no 'bind' directive. Please declare it as a backend if this was intended.",
         ]

@@ -10,6 +10,7 @@ mod budget;
 mod cache_disk;
 mod check;
 mod check_hints;
+mod check_order;
 mod check_rules;
 mod check_verdicts;
 mod clients;

@@ -250,13 +250,9 @@ fn cpu_map(context: &mut GlobalContext<'_>, line: &Line) {
     };
     let size = threads.unwrap_or(groups).count_ones() as usize;
     if auto && size != processors.len() {
-        const SIZES: &str = "TGROUP/THREAD range and CPU sets must have the same size to be automatically bound";
-        if threads.is_none() {
-            return context.report.alert(line.span(1), format!("cpu-map : {SIZES}"));
-        }
-        // The manual calls this invalid, and HAProxy accepts it.
-        let message = format!("cpu-map : {SIZES}; what has no counterpart on the other side is left out.");
-        context.report.diag(line.span(1), message);
+        const SIZES: &str =
+            "cpu-map : TGROUP/THREAD range and CPU sets must have the same size to be automatically bound";
+        return context.report.alert(line.span(1), SIZES);
     }
     context.spec.processors.maps.push(CpuMapSpec { auto, groups, threads, processors });
 }

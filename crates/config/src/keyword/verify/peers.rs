@@ -1,7 +1,7 @@
 //! What is judged of `peers` sections once everything is read: that this instance is in them, and that they are there
 //! where tables name them. Must never judge a line's own words.
 
-use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
 use crate::spec::PeersSpec;
@@ -32,7 +32,8 @@ pub(in crate::keyword) fn peers(drafts: &[ProxyDraft], sections: &mut [PeersSpec
         if section.local.is_none() && !told.contains(name) {
             let local = &section.local_name;
             let message = format!("Removing incomplete section 'peers {name}' (no peer named '{local}').");
-            report.late(Severity::Warning, section.name.span, message);
+            let found = Diagnostic::warning(section.name.span, message).with_form(Form::Bare);
+            report.push(found.in_turn(Turn::Sections(0), section.name.span));
         }
         let shards = section.shards;
         for peer in section.peers.iter_mut().filter(|peer| peer.shard > shards && section.local.is_some()) {
