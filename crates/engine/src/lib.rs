@@ -155,6 +155,13 @@ where
     found.into_iter().map(|(_, answer)| answer).collect()
 }
 
+/// Runs a job as on a worker of the process, before there are any: it finds the worker as [`rt::local`], and may only look.
+pub fn aside<T>(shared: &Arc<Process>, job: impl FnOnce() -> T) -> T {
+    let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));
+    rt::set_local(Rc::new(Worker::new(0, Arc::clone(shared), logger)));
+    job()
+}
+
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
 pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;

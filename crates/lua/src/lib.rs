@@ -64,8 +64,8 @@ use run::{Answer, Run};
 /// The version of the language.
 pub const VERSION: &str = "5.4";
 
-/// What `core.get_info` returns: names and values of the process.
-pub type Info = fn() -> Vec<(String, String)>;
+/// The names and values that `core.get_info` returns, also before the process serves.
+pub type Info = fn(&Arc<Process>) -> Vec<(String, String)>;
 
 static INFO: OnceLock<Info> = OnceLock::new();
 
@@ -84,12 +84,12 @@ pub(crate) fn process() -> Option<Arc<Process>> {
 
 /// Answers a command of the runtime API; `None`: it cannot be answered now.
 pub(crate) fn run_command(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
-    crate::here()?;
-    COMMAND.get().and_then(|command| command(words, payload))
+    COMMAND.get().and_then(|command| command(&crate::process()?, words, payload))
 }
 
-/// Answers a command of the runtime API, which is given as words, at once.
-pub type Command = fn(&[String], Option<&[u8]>) -> Option<Vec<u8>>;
+/// Answers a command of the runtime API, which is given as words, at once. Also before the process serves, where it changes
+/// nothing.
+pub type Command = fn(&Arc<Process>, &[String], Option<&[u8]>) -> Option<Vec<u8>>;
 
 static COMMAND: OnceLock<Command> = OnceLock::new();
 
@@ -107,8 +107,7 @@ static ADD_MAP: OnceLock<AddMap> = OnceLock::new();
 static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
 
 fn info() -> Option<Vec<(String, String)>> {
-    crate::here()?;
-    INFO.get().map(|info| info())
+    Some(INFO.get()?(&process()?))
 }
 
 /// The state that runs a function: one that all threads share, or that of the thread.

@@ -184,7 +184,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
                 });
                 Ok((Plain::Table(rows.collect()), Plain::Nil))
             }
-            None => Ok((Plain::Nil, Plain::from("'core.get_info' is not available before the process serves"))),
+            None => Ok((Plain::Nil, Plain::from("'core.get_info' is not available while the configuration is read"))),
         })?,
     )?;
     native.set(

@@ -8,11 +8,13 @@ use config::spec::Spec;
 use control::runtime::process;
 use engine::generation::Generation;
 use engine::service::registry::Services;
+use engine::worker::Process;
 use expression::Conversion;
 use lua::{Scripts, Surroundings};
 use policy::compile::ScriptMap;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Loads the scripts of a configuration; `services` gets what they register.
 pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
@@ -28,13 +30,45 @@ pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, fou
         threads,
         variables: &variables,
         print,
-        info: process::information,
-        command: process::execute,
+        info: information,
+        command: execute,
         map: read_map,
         add_map,
         process_variables: &process_variables,
     };
     lua::load(&spec.global.lua, around, services, found)
+}
+
+/// The names and values of `core.get_info`.
+fn information(process: &Arc<Process>) -> Vec<(String, String)> {
+    if rt::is_on_worker() {
+        return process::information();
+    }
+    aside(process, process::information).unwrap_or_default()
+}
+
+/// Answers a command of the runtime API.
+fn execute(process: &Arc<Process>, words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+    if rt::is_on_worker() {
+        return process::execute(words, payload);
+    }
+    let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));
+    aside(process, move || process::execute(&words, payload.as_deref())).flatten()
+}
+
+/// Asks as a worker would, before there are any: by one that lives as long as that takes, on this thread. `None`: it could not
+/// be started.
+fn aside<T: Send + 'static>(process: &Arc<Process>, ask: impl Fn() -> T + Send + Sync + 'static) -> Option<T> {
+    let (answer, process) = (Arc::new(Mutex::new(None)), Arc::clone(process));
+    let told = Arc::clone(&answer);
+    let main: rt::Main = Arc::new(move |_| {
+        let found = engine::aside(&process, &ask);
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        rt::stop();
+        Box::pin(std::future::ready(()))
+    });
+    rt::run(&rt::Config::default(), main).ok()?;
+    answer.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Reads a map for a script that looks up in it while the configuration is read.

@@ -23,6 +23,9 @@ use crate::worker::SharedStreamState;
 /// The client's connection has failed.
 const LEFT: Outcome = Outcome::new(Cause::Client, Phase::Data);
 
+/// The client has sent, or taken, nothing for its time.
+const LATE: Outcome = Outcome::new(Cause::ClientTimeout, Phase::Data);
+
 /// Bytes that wait for the service at most.
 const MOST_INPUT: usize = 64 * 1024;
 
@@ -34,8 +37,10 @@ struct Between<'a> {
     output: Vec<u8>,
     /// Bytes of the output that the client has taken.
     sent: usize,
-    /// The client sends no more.
+    /// The client sends no more, or has sent nothing for its time.
     ended: bool,
+    /// How it ends once the service has ended.
+    outcome: Outcome,
     /// The service has ended.
     over: bool,
     limit: Option<Duration>,
@@ -62,6 +67,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
         output: Vec::new(),
         sent: 0,
         ended: false,
+        outcome: Outcome::default(),
         over: false,
         limit: session.proxy().timeouts.client,
         moved: rt::now(),
@@ -91,7 +97,7 @@ impl Between<'_> {
                 Err(outcome) => return Poll::Ready(outcome),
             }
             if self.over && self.output.is_empty() {
-                return Poll::Ready(Outcome::new(Cause::Local, Phase::Request));
+                return Poll::Ready(self.outcome);
             }
             if progress {
                 self.moved = rt::now();
@@ -101,9 +107,17 @@ impl Between<'_> {
                 }
                 continue;
             }
-            let Some(deadline) = self.limit.map(|limit| self.moved + limit) else { return Poll::Pending };
+            // A client that has ended is waited for no more, unless it is to take something.
+            let limit = self.limit.filter(|_| !self.ended || !self.output.is_empty());
+            let Some(deadline) = limit.map(|limit| self.moved + limit) else { return Poll::Pending };
             if rt::now() >= deadline {
-                return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
+                self.outcome = LATE;
+                if !self.output.is_empty() {
+                    return Poll::Ready(LATE);
+                }
+                // The service goes on: it may have something to send yet.
+                (self.ended, self.moved) = (true, rt::now());
+                continue;
             }
             timer.arm(Some(deadline));
             if timer.poll_expired(cx).is_pending() {
@@ -142,7 +156,10 @@ impl Between<'_> {
                 Poll::Pending => return Ok(wrote),
                 Poll::Ready(Ok(count)) => {
                     self.sent += count;
-                    self.state.borrow_mut().bytes.bytes_out += count as u64;
+                    // A service is counted like a server.
+                    let bytes = &mut self.state.borrow_mut().bytes;
+                    bytes.bytes_out += count as u64;
+                    bytes.received += count as u64;
                     wrote = true;
                 }
                 Poll::Ready(Err(_)) => return Err(LEFT),

@@ -190,3 +190,51 @@ fn services_of_bytes_and_connections_of_scripts() {
         format!("GET /ask HTTP/1.1\r\nhost: a\r\nx-socket: {}\r\nx-http: {}\r\n\r\n", tcp.display(), http.display());
     assert_eq!(exchange_on(&mut stream, &request), (200, "<one\n>nil201<body>6".to_owned()));
 }
+
+/// A service of a session is logged like a server that ends, its bytes are counted like one's, and a client that sends nothing
+/// more does not end it.
+#[test]
+fn services_of_bytes_are_logged_like_servers() {
+    let folder = Folder::new();
+    let script = folder.write(
+        "s.lua",
+        "core.register_service('hello', 'tcp', function(applet) applet:send('hi\\n') end)\n\
+         core.register_service('read', 'tcp', function(applet) applet:getline() applet:getline() applet:send('end\\n') end)\n\
+         core.register_service('late', 'tcp', function(applet) core.msleep(700) applet:send('late\\n') end)\n",
+    );
+    let at = folder.path("").display().to_string();
+    let text = format!(
+        "global\n tune.lua.bool-sample-conversion normal\n lua-load {script}\n log stdout format raw local0\n stats socket \
+         {at}/cli level admin\ndefaults\n log global\n option tcplog\n timeout client 300ms\nfrontend t\n mode tcp\n bind \
+         {at}/tcp\n tcp-request inspect-delay 60s\n tcp-request content use-service lua.hello if {{ req.payload(0,1) -m str h \
+         }}\n tcp-request content use-service lua.read if {{ req.payload(0,1) -m str r }}\n tcp-request content use-service \
+         lua.late if {{ req.payload(0,1) -m str l }}\n"
+    );
+    let mut weir = Running::weir(&["-f", &folder.write("weir.cfg", &text)]);
+    for (sent, ends, answer, name, state) in [
+        ("h\n", false, "hi\n", "hello", "3 --"),
+        ("r\n", true, "end\n", "read", "4 --"),
+        // The client's time is over: the service reads the end, and answers.
+        ("r\n", false, "end\n", "read", "4 cD"),
+        ("l\n", true, "late\n", "late", "5 --"),
+        ("l\n", false, "late\n", "late", "5 cD"),
+    ] {
+        let mut stream = connect_unix(&folder.path("tcp"));
+        stream.write_all(sent.as_bytes()).expect("sent");
+        if ends {
+            stream.shutdown(std::net::Shutdown::Write).expect("open");
+        }
+        let mut found = String::new();
+        stream.read_to_string(&mut found).expect("an answer");
+        let line = weir.wait_for_line(|line| line.contains(" t/<lua."));
+        let is_logged = line.contains(&format!(" t/<lua.{name}> ")) && line.contains(&format!(" {state} "));
+        assert!(found == answer && is_logged, "{sent} {ends}: {found} {line}");
+    }
+    let mut cli = connect_unix(&folder.path("cli"));
+    cli.write_all(b"show stat t 1 -1\n").expect("sent");
+    let mut shown = String::new();
+    cli.read_to_string(&mut shown).expect("an answer");
+    let (columns, row) = shown.trim_start_matches("# ").split_once('\n').expect("a row");
+    let at = columns.split(',').position(|name| name == "bout").expect("a column");
+    assert_eq!(row.split(',').nth(at), Some("21"), "{shown}");
+}

@@ -1,7 +1,8 @@
 //! What scripts make between the reading of the configuration and serving, in functions of `core.register_init`: it is there while the
 //! process serves, for every thread, rules, scripts and the runtime API. What fails in a script is reported and counted.
 
-use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, wait_until, weir};
+use crate::reload::Service;
+use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, exchange_on, get, wait_until, weir};
 use std::io::{Read, Write};
 
 /// A firewall: the map is made by `register_init`, a task fills it, an action asks it.
@@ -217,4 +218,73 @@ fn services_take_their_time_and_bodies_come_while_scripts_wait() {
     // The head is there, and the script waits.
     std::thread::yield_now();
     assert_eq!(exchange_on(&mut stream, "hello"), (200, "hello".to_owned()));
+}
+
+/// What a script reads of the process and its counts before connections are accepted.
+const ASKS: &str = r#"
+local told = {}
+core.register_init(function()
+    local info = core.get_info()
+    told = { info.Name, info.Nbthread, info.CurrConns }
+    for _, stats in ipairs({
+        core.backends["b"].servers["s"]:get_stats(), core.backends["b"]:get_stats(), core.frontends["f"]:get_stats(),
+    }) do
+        told[#told + 1] = stats.svname .. " " .. stats.status .. " " .. (stats.weight or "-")
+    end
+end)
+core.register_cli({ "show", "told" }, "show told: what was read", function(applet)
+    applet:send(table.concat(told, ",") .. "\n")
+end)
+"#;
+
+#[test]
+fn what_is_counted_can_be_read_before_serving() {
+    for keyword in ["lua-load", "lua-load-per-thread"] {
+        let folder = Folder::new();
+        let (script, at) = (folder.write("s.lua", ASKS), folder.path("").display().to_string());
+        let text = format!(
+            "global\n nbthread 2\n tune.lua.bool-sample-conversion normal\n stats socket {at}/cli level admin\n {keyword} \
+             {script}\n{DEFAULTS}frontend f\n bind {at}/socket\n default_backend b\nbackend b\n server s 127.0.0.1:9 \
+             weight 7\n"
+        );
+        let _weir = Running::weir(&["-f", &folder.write("weir.cfg", &text)]);
+        wait_until("it answers", || std::os::unix::net::UnixStream::connect(folder.path("cli")).is_ok());
+        let told = command(&folder, "show told");
+        assert_eq!(told, "Weir,2,0,s no check 7,BACKEND UP 7,FRONTEND OPEN -\n\n", "{keyword}");
+    }
+}
+
+/// A script's functions of `core.register_init` run again: its maps are there, as it makes them.
+#[test]
+fn a_reload_makes_the_maps_of_scripts_again() {
+    let folder = Folder::new();
+    let script = folder.path("s.lua").display().to_string();
+    let map = folder.write("bans.map", "");
+    let say = |word: &str| {
+        let text = "local map\ncore.register_init(function()\n map = Map.new(\"MAP\", Map._ip)\nend)\n\
+                    core.register_task(function() core.set_map(\"MAP\", \"192.0.2.0/24\", \"WORD\") end)\n\
+                    core.register_fetches(\"found\", function(txn) return map:lookup(\"192.0.2.1\") or \"-\" end)\n";
+        folder.write("s.lua", &text.replace("MAP", &map).replace("WORD", word));
+    };
+    say("one");
+    let global = format!("    tune.lua.bool-sample-conversion normal\n    lua-load {script}\n");
+    let sections = |word: &str| {
+        format!(
+            "frontend web\n    bind 127.0.0.1:PORT\n    http-request return status 200 content-type text/plain lf-string \
+             \"{word} %[lua.found]\"\n"
+        )
+    };
+    let service = Service::start_with(&global, &sections("a"), Folder::new());
+    let answer = || exchange(&mut connect(service.port), &get("/")).1;
+    wait_until("the task has filled the map", || answer() == "a one");
+    let worker = service.worker();
+    service.ask("master", &format!("@1 add map {map} 198.51.100.1 more"));
+    say("two");
+    service.write(&global, &sections("b"));
+    let told = service.reload();
+    assert!(told.starts_with("Success=1") && told.contains("A new worker is started."), "{told}");
+    wait_until("the map is made again", || answer() == "b two");
+    assert_ne!(service.worker(), worker);
+    let shown = service.ask("master", &format!("@1 show map {map}"));
+    assert!(shown.contains(" 192.0.2.0/24 two\n") && !shown.contains("198.51.100.1"), "{shown}");
 }
