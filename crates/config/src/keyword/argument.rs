@@ -94,7 +94,7 @@ pub(crate) fn milliseconds(
     match units::milliseconds(&word.text) {
         Ok(time) => {
             if let Some(warning) = time.leftover_warning(&word.text) {
-                report.late(crate::diagnostic::Severity::Warning, word.span, warning);
+                report.leftover(word.span, warning);
             }
             Some(time.value)
         }

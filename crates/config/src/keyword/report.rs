@@ -1,7 +1,7 @@
 //! Collects what there is to say about a configuration, with the sentences that many keywords share. Must never stop at
 //! the first one.
 
-use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
 use crate::document::{Line, Word};
 use crate::span::Span;
 use crate::suggest;
@@ -51,6 +51,11 @@ impl<'a> Report<'a> {
     /// Found after parsing: HAProxy names no line.
     pub(crate) fn late(&mut self, severity: Severity, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::new(severity, span, message).with_form(Form::Bare));
+    }
+
+    /// HAProxy's warning about what follows the unit of a time: it names no line, and comes where the line is read.
+    pub(crate) fn leftover(&mut self, span: Span, message: String) {
+        self.push(Diagnostic::warning(span, message).with_form(Form::Config).in_turn(Turn::Reading, span));
     }
 
     /// Shown with `-dD` only.

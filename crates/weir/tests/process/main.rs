@@ -37,6 +37,7 @@ mod lua_certificates;
 mod lua_classes;
 mod lua_decoded;
 mod lua_filters;
+mod lua_guards;
 mod lua_init;
 mod lua_mails;
 mod lua_manual;

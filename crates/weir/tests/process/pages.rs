@@ -104,6 +104,13 @@ const FILES: &[(&str, &str)] = &[
     ("hosts.map", "api.example.com app\n"),
     ("maintenance.html", "<p>Back soon.\n"),
     ("hello.lua", HELLO),
+    // In the place of scripts that others publish.
+    (
+        "cors.lua",
+        "for event, count in pairs({ req = 3, res = 0 }) do\n core.register_action('cors', { 'http-' .. event }, function() \
+                  end, count)\nend\n",
+    ),
+    ("auth-request.lua", "core.register_action('auth-intercept', { 'http-req' }, function() end, 6)\n"),
     ("ip-reputation.conf", REPUTATION),
     ("coraza.conf", CORAZA),
     ("issuer.pub", include_str!("../../../expression/tests/keys/rsa.pub")),

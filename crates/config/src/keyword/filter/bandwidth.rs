@@ -1,6 +1,5 @@
 //! `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7). Must never count a byte.
 
-use crate::diagnostic::Severity;
 use crate::document::{Line, Word};
 use crate::keyword::proxy::ProxyContext;
 use crate::keyword::report::Report;
@@ -141,7 +140,7 @@ fn time(word: &Word, report: &mut Report<'_>) -> Result<u32, char> {
     match units::milliseconds(&word.text) {
         Ok(time) => {
             if let Some(warning) = time.leftover_warning(&word.text) {
-                report.late(Severity::Warning, word.span, warning);
+                report.leftover(word.span, warning);
             }
             Ok(u32::try_from(time.value).unwrap_or(u32::MAX))
         }

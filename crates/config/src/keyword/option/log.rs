@@ -40,7 +40,7 @@ fn httpslog(context: &mut ProxyContext<'_>, line: &Line) {
         let message = format!("'option httpslog' takes no argument; '{}' is passed over.", extra.text);
         context.report.diag(extra.span, message);
     }
-    context.draft.format = Some(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
+    context.choose_format(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
 }
 
 fn socket_stats(context: &mut ProxyContext<'_>, line: &Line) {
@@ -50,13 +50,13 @@ fn socket_stats(context: &mut ProxyContext<'_>, line: &Line) {
 fn httplog(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(clf) = clf(context, line) else { return };
     let (format, option) = if clf { (LogFormatSpec::HttpClf, "httplog clf") } else { (LogFormatSpec::Http, "httplog") };
-    context.draft.format = Some(ChosenFormat { format, option, span: line.whole() });
+    context.choose_format(ChosenFormat { format, option, span: line.whole() });
 }
 
 fn tcplog(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(clf) = clf(context, line) else { return };
     let (format, option) = if clf { (LogFormatSpec::TcpClf, "tcplog clf") } else { (LogFormatSpec::Tcp, "tcplog") };
-    context.draft.format = Some(ChosenFormat { format, option, span: line.whole() });
+    context.choose_format(ChosenFormat { format, option, span: line.whole() });
 }
 
 /// Whether the line asks for Common Log Format.

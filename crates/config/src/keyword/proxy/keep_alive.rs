@@ -1,7 +1,6 @@
 //! Fine settings of TCP keep-alive towards clients.
 
 use super::{ProxyContext, ProxyKeyword, supported};
-use crate::diagnostic::Severity;
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::place::places::FRONT_WILL;
@@ -59,7 +58,7 @@ fn seconds(context: &mut ProxyContext<'_>, line: &Line, field: fn(&mut KeepAlive
     let message = match units::time(&word.text, TimeUnit::Seconds) {
         Ok(time) => {
             if let Some(warning) = time.leftover_warning(&word.text) {
-                context.report.late(Severity::Warning, word.span, warning);
+                context.report.leftover(word.span, warning);
             }
             *field(&mut context.draft.spec.reception.keep_alive) = u32::try_from(time.value).ok().and_then(nonzero);
             return;

@@ -63,7 +63,7 @@ fn log(context: &mut ProxyContext<'_>, line: &Line) {
 fn log_format(context: &mut ProxyContext<'_>, line: &Line) {
     if let Some(text) = format_text(context, line) {
         let (format, span) = (LogFormatSpec::Custom(text), line.whole());
-        context.draft.format = Some(ChosenFormat { format, option: "log-format", span });
+        context.choose_format(ChosenFormat { format, option: "log-format", span });
     }
 }
 

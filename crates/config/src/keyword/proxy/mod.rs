@@ -36,7 +36,7 @@ use super::place::{Holder, KeywordScope, Section as Kind, places};
 use super::report::{Report, did_you_mean};
 use super::table::{Family, Found, Keyword, Status, find, rows};
 use super::{Surroundings, elsewhere};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;
 use crate::spec::RuleLineSpec;
@@ -56,6 +56,19 @@ impl ProxyContext<'_> {
     /// The proxy's name; empty for a `defaults` section without one.
     pub(crate) fn name(&self) -> &str {
         self.holder.name.unwrap_or_default()
+    }
+
+    /// The proxy's lines get that format. In a `defaults` section the former one was most likely meant.
+    pub(crate) fn choose_format(&mut self, chosen: ChosenFormat) {
+        let named = |format: &ChosenFormat| match format.option {
+            "log-format" => "log-format".to_owned(),
+            option => format!("option {option}"),
+        };
+        if let Some(before) = self.draft.format.as_ref().filter(|_| self.holder.section == Kind::Defaults) {
+            let message = format!("'{}' overrides previous '{}' in 'defaults' section.", named(&chosen), named(before));
+            self.report.push(Diagnostic::warning(chosen.span, message).with_form(Form::ParsingTight));
+        }
+        self.draft.format = Some(chosen);
     }
 }
 

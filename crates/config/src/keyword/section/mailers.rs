@@ -2,7 +2,7 @@
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::address::{self, AddressRules};
-use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use crate::keyword::is_name_character;
 use crate::span::Spanned;
@@ -62,7 +62,7 @@ fn timeout(context: &mut SectionContext<'_>, line: &Line) {
     let error = match units::milliseconds(&word.text) {
         Ok(time) => {
             if let Some(warning) = time.leftover_warning(&word.text) {
-                context.report.late(Severity::Warning, word.span, warning);
+                context.report.leftover(word.span, warning);
             }
             if let Some(section) = context.content.mailers.last_mut().filter(|_| time.value > 0) {
                 section.timeout = time.value;
