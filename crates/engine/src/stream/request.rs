@@ -51,6 +51,14 @@ fn note_begin(client: &Client, state: &mut StreamState) {
     }
 }
 
+/// Ends a state that was no stream. Where another protocol takes the connection over, handshakes are time of its first stream.
+fn hand_over(session: &StreamTask, state: SharedStreamState) {
+    if let Some(done) = state.borrow().timings.handshake {
+        session.complete_handshake(done);
+    }
+    session.end(state);
+}
+
 /// Serves the request that has begun to come. `WITHDRAWN`: its client has reset it already, so that it gets no server.
 pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
@@ -89,14 +97,7 @@ pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Cli
             client.drop_connection();
             return session.end(state);
         }
-        Received::Preface => {
-            // Handshakes are time of the first stream that follows.
-            if let Some(done) = state.borrow().timings.handshake {
-                session.complete_handshake(done);
-            }
-            return session.end(state);
-        }
-        Received::Nothing => return session.end(state),
+        Received::Nothing | Received::Preface => return hand_over(session, state),
         Received::Unspoken => return refuse_silently(session, state, begun),
         Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
