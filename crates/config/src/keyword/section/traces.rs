@@ -13,8 +13,8 @@ pub(super) const TABLE: &[SectionKeyword] = &[supported(
 )];
 
 /// Opens a section. There may be several, without names.
-pub(super) fn open(_: &mut SectionContext<'_>, _: &Line) -> bool {
-    true
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    !context.report.too_many(line, 1, "traces")
 }
 
 fn trace(context: &mut SectionContext<'_>, line: &Line) {
