@@ -2,11 +2,13 @@
 """Compares how long a quiet client waits for an answer beside clients that send one burst of requests after the other, all of
 which the proxy answers itself.
 
-    bench/fairness.py PROXY [PROXY...] [--seconds 4] [--rounds 3] [--only costly,small]
+    bench/fairness.py PROXY [PROXY...] [--seconds 4] [--rounds 3] [--only costly,small,resets,storm,…] [--processor N]
 
 `costly`: ten clients whose requests take a millisecond or more each (a search of quadratic cost in a header). `small`: twenty
-whose requests take microseconds. The quiet client has a connection of its own and sends a request every two milliseconds. Each
-round starts every proxy anew with one thread. Printed are the latencies of the quiet client and the rate of the others.
+whose requests take microseconds. `resets`: 2,500 connections a second that send a request and reset the connection at once; `storm`: as many of
+them as there is time for; `served-resets`, `served-storm`: the same where a server answers. With
+`--processor` everything runs on one processor, which the proxy shares with its clients then. The quiet client has a connection of its own and
+sends a request every two milliseconds. Each round starts every proxy anew with one thread. Printed are the latencies of the quiet client and the rate of the others.
 Linux only; nothing is changed outside of a temporary folder.
 """
 
@@ -14,7 +16,9 @@ import argparse
 import os
 import select
 import shutil
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,13 +33,18 @@ KINDS = {
         " \"%[req.hdr(x-a),regsub('.*b|a',z,g),length]\"",
     ),
     "small": (20, 0, 'http-request return status 200 content-type text/plain string "ok"'),
+    "resets": (2500, 0, 'http-request return status 200 content-type text/plain string "ok"'),
+    "storm": (1_000_000, 0, 'http-request return status 200 content-type text/plain string "ok"'),
+    "served-resets": (2500, 0, "server s 127.0.0.1:{server}"),
+    "served-storm": (1_000_000, 0, "server s 127.0.0.1:{server}"),
 }
+RESETS = {"resets", "storm", "served-resets", "served-storm"}
 
 
 def configuration(port, rule):
     return (
-        "global\n    nbthread 1\ndefaults\n    mode http\n    timeout client 20s\n"
-        f"frontend f\n    bind 127.0.0.1:{port}\n    {rule}\n"
+        "global\n    nbthread 1\ndefaults\n    mode http\n    timeout client 20s\n    timeout server 20s\n    timeout connect 5s\n"
+        f"listen f\n    bind 127.0.0.1:{port}\n    {rule}\n"
     )
 
 
@@ -89,6 +98,49 @@ def keep_busy(port, clients, length, until):
     return answered / (time.time() - begun)
 
 
+def serve(listener):
+    """Answers every request."""
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+    poll, by = select.epoll(), {}
+    listener.setblocking(False)
+    poll.register(listener, select.EPOLLIN)
+    while True:
+        for number, _ in poll.poll():
+            try:
+                if number == listener.fileno():
+                    one = listener.accept()[0]
+                    by[one.fileno()] = one
+                    poll.register(one, select.EPOLLIN)
+                elif by[number].recv(65536):
+                    by[number].send(answer)
+                    continue
+                else:
+                    by.pop(number).close()
+            except BlockingIOError:
+                pass
+            except OSError:
+                by.pop(number).close()
+
+
+def reset(port, rate, until):
+    """Connections that send a request and reset the connection, so many a second; the rate of them."""
+    one, begun, count = request("/busy"), time.time(), 0
+    while time.time() < until:
+        due = int((time.time() - begun) * rate)
+        for _ in range(min(due - count, 20)):
+            with socket.socket() as found:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                try:
+                    found.connect(("127.0.0.1", port))
+                    found.send(one)
+                except OSError:
+                    pass
+            count += 1
+        if count >= due:
+            time.sleep(0.001)
+    return count / (time.time() - begun)
+
+
 def measure(port, until):
     found, waits = connect(port), []
     while time.time() < until:
@@ -104,8 +156,13 @@ def measure(port, until):
 def run(proxy, kind, seconds, folder):
     clients, length, rule = KINDS[kind]
     port, path = free_port(), os.path.join(folder, "proxy.cfg")
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
+    server = os.fork()
+    if server == 0:
+        serve(listener)
     with open(path, "w") as file:
-        file.write(configuration(port, rule))
+        file.write(configuration(port, rule.replace("{server}", str(listener.getsockname()[1]))))
+    listener.close()
     process = subprocess.Popen([proxy, "-f", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         connect(port).close()
@@ -113,7 +170,8 @@ def run(proxy, kind, seconds, folder):
         reader, writer = os.pipe()
         busy = os.fork()
         if busy == 0:
-            os.write(writer, f"{keep_busy(port, clients, length, until):.0f}".encode())
+            rate = reset(port, clients, until) if kind in RESETS else keep_busy(port, clients, length, until)
+            os.write(writer, f"{rate:.0f}".encode())
             os._exit(0)
         time.sleep(0.5)
         waits = measure(port, until - 0.3)
@@ -123,6 +181,8 @@ def run(proxy, kind, seconds, folder):
     finally:
         process.terminate()
         process.wait()
+        os.kill(server, signal.SIGKILL)
+        os.waitpid(server, 0)
 
 
 def main():
@@ -131,7 +191,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--processor", type=int)
     arguments = parser.parse_args()
+    if arguments.processor is not None:
+        os.sched_setaffinity(0, {arguments.processor})
     folder = tempfile.mkdtemp()
     try:
         for kind in arguments.only.split(","):

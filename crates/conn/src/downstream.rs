@@ -268,6 +268,31 @@ impl Downstream {
         }
     }
 
+    /// Whether it is a stream of several whose request is not all here, and that keeps nothing.
+    #[inline]
+    pub fn is_uploading(&self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(stream) => !stream.was_whole() && !stream.keeps(),
+        }
+    }
+
+    /// Whether the client has reset it: it gets no answer.
+    pub fn is_reset(&mut self) -> bool {
+        match self {
+            Self::H1(server) => server.is_reset(),
+            Self::H2(stream) => stream.has_failed(),
+        }
+    }
+
+    /// Keeps something as long as the stream; a connection keeps nothing.
+    pub fn keep(&mut self, what: Box<dyn std::any::Any>) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(stream) => stream.keep(what),
+        }
+    }
+
     /// As [`Server::begin_buffering`].
     pub fn begin_buffering(&mut self) {
         on!(self, either => either.begin_buffering());

@@ -24,7 +24,9 @@ const TAKEN_A_SECOND: u64 = 4 << 10;
 const SILENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether the client has got everything.
 const LOOK: Duration = Duration::from_secs(1);
-/// The same, at first, of a connection that is to be reset then.
+/// The end of a direction takes the place of a byte, and says nothing that the client needs.
+const END: usize = 1;
+/// How often it is looked, at first, where the connection is closed then.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// The end that a client is to see.
@@ -34,6 +36,8 @@ pub enum Manner {
     Close,
     /// An orderly one of a client that may still be sending.
     CloseWhileSending,
+    /// An orderly one of a client at fault: once what was written has arrived, what the client still sends is refused.
+    Refuse,
     /// A reset, once what was written has arrived: what the end of the connection would delimit was cut off.
     Reset,
 }
@@ -43,6 +47,7 @@ pub enum Manner {
 pub struct Ending {
     transport: Transport,
     resets: bool,
+    refuses: bool,
     began: Moment,
     /// When the client was last seen to send or to take something.
     moved: Moment,
@@ -56,7 +61,7 @@ pub struct Ending {
 impl Ending {
     /// Begins to end a connection. `None`: nothing has to be waited for, and it is closed.
     pub fn begin(mut transport: Transport, manner: Manner, now: Moment) -> Option<Self> {
-        let resets = manner == Manner::Reset;
+        let (resets, refuses) = (manner == Manner::Reset, manner == Manner::Refuse);
         if resets {
             // Whatever drops it from here on resets it.
             transport.set_resets(true);
@@ -74,7 +79,22 @@ impl Ending {
         if resets && unacknowledged == 0 {
             return None;
         }
-        Some(Self { transport, resets, began: now, moved: now, dropped: 0, taken: 0, unacknowledged, looks: 0 })
+        if refuses && unacknowledged <= END {
+            // Else the reset that answers unread input would come before the end.
+            transport.drop_received();
+            return None;
+        }
+        Some(Self {
+            transport,
+            resets,
+            refuses,
+            began: now,
+            moved: now,
+            dropped: 0,
+            taken: 0,
+            unacknowledged,
+            looks: 0,
+        })
     }
 
     /// Sends what is left, and drops what the client sends. Ready where the client has closed its direction, or the connection has
@@ -105,7 +125,7 @@ impl Ending {
         }
         self.unacknowledged = unacknowledged;
         self.looks = self.looks.saturating_add(1);
-        if unacknowledged == 0 && self.resets {
+        if unacknowledged == 0 && self.resets || unacknowledged <= END && self.refuses {
             return None;
         }
         let earned = self.dropped / DROPPED_A_SECOND + self.taken / TAKEN_A_SECOND;
@@ -115,7 +135,8 @@ impl Ending {
         if now >= deadline {
             return None;
         }
-        let pause = if self.resets { (FIRST_LOOK * 2_u32.pow(self.looks.min(8))).min(LOOK) } else { LOOK };
+        let pause =
+            if self.resets || self.refuses { (FIRST_LOOK * 2_u32.pow(self.looks.min(8))).min(LOOK) } else { LOOK };
         Some(deadline.min(now + pause))
     }
 }

@@ -126,6 +126,11 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.is_gone())
     }
 
+    /// Whether it has ended because the client broke the protocol, or exhausted its budget.
+    pub fn has_faulted(&self) -> bool {
+        on!(self, protocol => protocol.has_faulted())
+    }
+
     /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         on!(self, protocol => protocol.poll_flush(cx))

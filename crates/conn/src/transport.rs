@@ -452,6 +452,11 @@ impl Transport {
         on!(self, stream => stream.has_input())
     }
 
+    /// Whether the peer has reset the connection, or it has failed otherwise. A system call unless that was reported.
+    pub fn is_reset(&mut self) -> bool {
+        on!(self, stream => stream.is_reset())
+    }
+
     /// Whether the last read found nothing more, and nothing was reported since.
     #[inline]
     pub fn is_quiet(&self) -> bool {

@@ -200,8 +200,8 @@ pub struct GlitchTuneSpec {
     pub http1_servers: u32,
     /// `tune.h2.fe.glitches-threshold`; without it there is a budget.
     pub http2_clients: Option<u32>,
-    /// `tune.h2.be.glitches-threshold`.
-    pub http2_servers: u32,
+    /// `tune.h2.be.glitches-threshold`; without it there is a budget.
+    pub http2_servers: Option<u32>,
     /// `tune.glitches.kill.cpu-usage`, percent.
     pub usage: u32,
 }

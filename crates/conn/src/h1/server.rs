@@ -36,6 +36,8 @@ pub enum Reuse {
     Drop,
     /// It closes, but the client may still be sending: it gets the answer first.
     Linger,
+    /// It closes through the client's fault: once the client has got what was written, what it still sends is refused.
+    Refuse,
     /// The next request: this one was read to its end.
     Again(BodyEnd),
     /// There was no request, but the preface of a protocol with several streams ([`crate::several`]).
@@ -182,6 +184,11 @@ impl Server {
     /// Ready when the client has closed its direction or the connection failed.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
         self.transport.poll_hangup(cx)
+    }
+
+    /// Whether the client has reset the connection. A system call unless that was reported.
+    pub fn is_reset(&mut self) -> bool {
+        self.transport.is_reset()
     }
 
     /// Whether an end of the connection is reported without [`Server::poll_closed`] having to ask for that first.

@@ -182,6 +182,8 @@ fn frames_that_break_the_protocol_end_the_connection() {
         (frame(Kind::Priority, 0, 9, &itself(9)), ErrorCode::ProtocolError),
         (frame(Kind::Priority, 0, 1, &[0; 4]), ErrorCode::FrameSizeError),
         (frame(Kind::Headers, depends, 3, &[&itself(3)[..], GET].concat()), ErrorCode::ProtocolError),
+        // A head without a field.
+        (headers(3, true, b""), ErrorCode::FrameSizeError),
         // Trailers that end nothing.
         (headers(1, false, &[0, 1, b'b', 1, b'c']), ErrorCode::ProtocolError),
         // A second head, after the end of a request.
@@ -307,7 +309,7 @@ fn hpack_bombs_take_bounded_memory() {
     let entry = [0x40, 1, b'a', 0];
     let mut served = Vec::new();
     for number in 0..100 {
-        let (stream, bomb) = (2 * number + 1, [GET, &entry, &[0xbe; 1500]].concat());
+        let (stream, bomb) = (2 * number + 1, [GET, &entry, &[0xbe; 380]].concat());
         take(&mut machine, &headers(stream, true, &bomb));
         served.extend(machine.accept());
         machine.send(usize::MAX);
@@ -319,9 +321,18 @@ fn hpack_bombs_take_bounded_memory() {
         let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut head);
         matches!(taken, crate::h1::Received::Invalid { status: 400 | 431, .. })
     }));
+    // More fields than are counted.
+    let mut machine = server(&[]);
+    take(&mut machine, &headers(1, true, &[GET, &[0x90; 500]].concat()));
+    assert_eq!(gone(&frames(&mut machine)), Some(ErrorCode::CompressionError as u32));
+    // Pieces of a cookie are one field.
+    let mut machine = server(&[]);
+    take(&mut machine, &headers(1, true, &[GET, &[0x0f, 0x11, 1, b'a'].repeat(500)].concat()));
+    assert!(machine.accept().is_some());
     // An entry of 4,000 bytes that each byte of a block refers to.
+    let mut machine = server(&[]);
     let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
-    take(&mut machine, &headers(201, true, &[GET, &entry, &[0xbe; 12_000]].concat()));
+    take(&mut machine, &headers(1, true, &[GET, &entry, &[0xbe; 12_000]].concat()));
     assert_eq!(gone(&frames(&mut machine)), Some(ErrorCode::CompressionError as u32));
 }
 

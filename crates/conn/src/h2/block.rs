@@ -128,11 +128,15 @@ impl<'b> Whole<'b> {
             return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
         }
         state.newest = stream;
+        // A frame that is too small for what it has to carry (RFC 9113, section 4.2).
+        if self.bytes.is_empty() {
+            return Err(Fault::Connection(ErrorCode::FrameSizeError));
+        }
         let mut half = state.fresh();
         let capacity = state.terms.capacity();
         let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
         let mut priority = None;
-        let decoded = decoder.decode(self.bytes, capacity.bytes, |name, value| {
+        let decoded = decoder.decode_some(self.bytes, capacity, |name, value| {
             if name == b"priority" {
                 priority = Some(Priority::parse(value));
             }
@@ -143,7 +147,10 @@ impl<'b> Whole<'b> {
         if self.depends_on_itself {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
-        let refused = if stream > limit.last || state.open() >= state.terms.max_streams {
+        let refused = if stream > limit.last {
+            Some(ErrorCode::RefusedStream)
+        } else if state.open() >= state.terms.max_streams {
+            state.note_excess(stream);
             Some(ErrorCode::RefusedStream)
         } else if outcome.is_err() {
             Some(ErrorCode::ProtocolError)
@@ -243,6 +250,8 @@ impl<'b> Whole<'b> {
             return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
         }
         if malformed || !self.ends_stream {
+            // Beside the stream: a request was served for it.
+            state.charge(2 * FAILED_STREAM);
             return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
         }
         if !trailers.is_empty() {

@@ -93,6 +93,27 @@ fn floods_end_the_connection() {
         ("priority updates", Box::new(move |_| many(frame(Kind::PriorityUpdate, 0, 0, &[0, 0, 0, 3]))), 120),
         ("unknown frames", Box::new(move |_| many(frame(Kind::Unknown, 0, 0, &[]))), 120),
         ("empty payload", Box::new(move |_| many(frame(Kind::Data, 0, 1, &[]))), 120),
+        ("padding alone", Box::new(move |_| many(frame(Kind::Data, flag::PADDED, 1, &[3, 0, 0, 0]))), 120),
+        (
+            "two pings beside payload of a byte",
+            Box::new(move |_| {
+                many([frame(Kind::Ping, 0, 0, &[0; 8]).repeat(2), frame(Kind::Data, 0, 1, b"x")].concat())
+            }),
+            120,
+        ),
+        (
+            "padding of streams that were reset",
+            Box::new(move |stream| {
+                let beyond = frame(Kind::WindowUpdate, 0, stream, &[0; 4]);
+                [get(stream), beyond, many(frame(Kind::Data, flag::PADDED, stream, &[0]))].concat()
+            }),
+            160,
+        ),
+        (
+            "trailers that are malformed",
+            Box::new(|stream| [headers(stream, false, POST), headers(stream, true, &[0x84])].concat()),
+            210,
+        ),
         ("resets of a stream that has ended", Box::new(move |stream| [get(stream), many(rst(stream))].concat()), 200),
         ("rapid reset", Box::new(|stream| [get(stream), rst(stream)].concat()), 1000),
         (
@@ -123,7 +144,7 @@ fn floods_end_the_connection() {
         ),
         (
             "heads with too many fields",
-            Box::new(|stream| headers(stream, true, &[GET, &[0x84; 1], &[0x90; 900]].concat())),
+            Box::new(|stream| headers(stream, true, &[GET, &[0x84; 1], &[0x90; 380]].concat())),
             1000,
         ),
         (
@@ -175,4 +196,54 @@ fn clients_that_cancel_much_go_on() {
         }
         assert!(departures(&machine.send(usize::MAX)).is_empty());
     }
+}
+
+/// A connection on which as many streams are open as there may be, and those.
+fn full(acknowledged: bool) -> (Machine, Vec<super::Stream>) {
+    let mut machine = server(BUDGET);
+    if acknowledged {
+        machine.receive(&frame(Kind::Settings, flag::ACK, 0, &[]));
+    }
+    machine.receive(&(1..100).flat_map(|number| headers(2 * number + 1, false, POST)).collect::<Vec<_>>());
+    let streams: Vec<_> = std::iter::from_fn(|| machine.accept()).collect();
+    assert_eq!(streams.len(), 100);
+    machine.send(usize::MAX);
+    (machine, streams)
+}
+
+/// A client knows how many streams it may have at a time as soon as it has read our settings.
+#[test]
+fn streams_beyond_the_limit_end_the_connection() {
+    let more = |from: u32, count: u32| {
+        (from..from + count).flat_map(|number| headers(2 * number + 1, false, POST)).collect::<Vec<_>>()
+    };
+    let (mut machine, streams) = full(true);
+    machine.receive(&more(100, 14));
+    assert!(departures(&machine.send(usize::MAX)).is_empty());
+    machine.receive(&more(114, 10));
+    assert_eq!(departures(&machine.send(usize::MAX)), [0, ErrorCode::EnhanceYourCalm as u32]);
+    drop(streams);
+    // One that has not, sends what it likes at first; but not for ever.
+    let (mut machine, streams) = full(false);
+    machine.receive(&more(100, 100));
+    assert!(departures(&machine.send(usize::MAX)).is_empty());
+    machine.receive(&more(200, 30));
+    assert_eq!(departures(&machine.send(usize::MAX)), [0, ErrorCode::EnhanceYourCalm as u32]);
+    drop(streams);
+}
+
+/// A browser that leaves a page cancels its requests and begins others: those that tasks have not let go of are no fault of it.
+#[test]
+fn streams_that_are_over_for_their_client_are_not_beyond_the_limit() {
+    let (mut machine, streams) = full(true);
+    machine.receive(&(0..100).flat_map(|number| rst(2 * number + 1)).collect::<Vec<_>>());
+    machine.receive(&(100..200).flat_map(|number| get(2 * number + 1)).collect::<Vec<_>>());
+    assert!(departures(&machine.send(usize::MAX)).is_empty());
+    drop(streams);
+    // Requests of two pages at once, before the client knows that it may have a hundred.
+    let (mut machine, streams) = full(false);
+    machine.receive(&(100..200).flat_map(|number| get(2 * number + 1)).collect::<Vec<_>>());
+    machine.receive(&frame(Kind::Settings, flag::ACK, 0, &[]));
+    assert!(departures(&machine.send(usize::MAX)).is_empty());
+    drop(streams);
 }

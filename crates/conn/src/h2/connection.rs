@@ -94,6 +94,11 @@ impl<'a> Connection<'a> {
         self.mover.is_gone()
     }
 
+    /// Whether it has ended through the client's fault.
+    pub fn has_faulted(&self) -> bool {
+        self.mover.has_faulted()
+    }
+
     /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         self.mover.poll_flush(cx, &mut self.server.transport)

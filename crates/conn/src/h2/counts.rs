@@ -9,7 +9,10 @@ use base::moment::Moment;
 const ALLOWANCE: u32 = 128;
 
 /// Frames without use that one earns which carries something: a window of the stream and one of the connection.
-const EARNED: u32 = 2;
+pub(super) const EARNED: u32 = 2;
+
+/// The same, of one that carries little.
+pub(super) const LITTLE_EARNED: u32 = 1;
 
 /// How long it takes until one of them is forgotten.
 const FORGOTTEN: Duration = Duration::from_millis(100);
@@ -111,8 +114,8 @@ impl Allowance {
 
     /// A frame that carries something.
     #[inline]
-    pub(super) fn earn(&mut self) {
-        self.left = (self.left + EARNED).min(ALLOWANCE);
+    pub(super) fn earn(&mut self, frames: u32) {
+        self.left = (self.left + frames).min(ALLOWANCE);
     }
 
     /// Time passes.
@@ -160,7 +163,7 @@ mod tests {
         assert!(allowance.spend());
         allowance.advance(start + Duration::from_millis(250));
         assert_eq!((0..5).filter(|_| allowance.spend()).count(), 3);
-        allowance.earn();
+        allowance.earn(EARNED);
         assert_eq!((0..3).filter(|_| allowance.spend()).count(), 1);
         allowance.advance(start + Duration::from_secs(3600));
         assert_eq!((0..200).filter(|_| allowance.spend()).count(), 72);

@@ -1,8 +1,19 @@
 //! Faults of a peer: glitches, and what they cost of its budget. Must never decide what follows from them.
 
 use super::Role;
-use super::counts::FAILED_STREAM;
+use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
+use super::half::Half;
 use super::state::State;
+
+/// Points of a stream that a client begins although as many as it may have are open: no sound client does that once it
+/// knows the limit.
+const EXCESS_STREAM: u32 = 50;
+
+/// Streams that a client may begin before it has to know the limit, as a multiple of that.
+const UNAWARE: usize = 2;
+
+/// Bytes of payload that pay for more than one frame without use.
+const LEAST_PAYLOAD: usize = 16;
 
 impl State {
     /// The peer has done what a sound one would not do.
@@ -39,6 +50,28 @@ impl State {
                 self.charge(FAILED_STREAM - 1);
             }
             Some(_) => self.note_failed_stream(),
+        }
+    }
+
+    /// Counts a stream that a client begins beyond the limit. Streams that are over for the client fill that up as long as their
+    /// tasks have not let go.
+    #[cold]
+    pub(super) fn note_excess(&mut self, stream: u32) {
+        let most = self.terms.max_streams;
+        let is_aware = !self.unread_settings || stream as usize / 2 > UNAWARE * most;
+        let is_open = |half: &Half| !(half.failed || half.complete && half.ended);
+        if is_aware && self.halves.iter().filter(|(_, half)| is_open(half)).count() >= most {
+            self.charge(EXCESS_STREAM);
+        }
+    }
+
+    /// Counts a frame of payload.
+    #[inline]
+    pub(super) fn note_payload(&mut self, bytes: usize, ends: bool) {
+        match bytes {
+            0 if !ends => self.note_idle_frame(),
+            1..LEAST_PAYLOAD if !ends => self.allowance.earn(LITTLE_EARNED),
+            _ => self.allowance.earn(EARNED),
         }
     }
 

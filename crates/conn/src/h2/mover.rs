@@ -53,6 +53,8 @@ pub(super) struct Mover {
     departure: Departure,
     /// The peer has broken the protocol, or a rule has ended the connection.
     broken: bool,
+    /// It has ended through the peer's fault.
+    faulted: bool,
     /// Nothing more is read: it ends once what waits is written.
     over: bool,
     /// The peer has closed its direction, or nothing can be written.
@@ -106,6 +108,7 @@ impl Mover {
             state: Rc::new(RefCell::new(state)),
             departure: Departure::None,
             broken: false,
+            faulted: false,
             over: false,
             gone: false,
             ping_due: None,
@@ -134,6 +137,11 @@ impl Mover {
     /// Whether it has ended because the peer has broken the protocol, or by a rule: what the peer was told of that is to reach it.
     pub(super) fn is_broken(&self) -> bool {
         self.over && self.broken
+    }
+
+    /// Whether it has ended through the peer's fault.
+    pub(super) fn has_faulted(&self) -> bool {
+        self.faulted
     }
 
     /// Whether nothing more is read.
@@ -270,6 +278,7 @@ impl Mover {
         state.closing = true;
         state.fail();
         self.broken = true;
+        self.faulted = code != ErrorCode::NoError;
         self.over = true;
     }
 
@@ -414,7 +423,8 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) fn unpack(self) -> Mover {
         let Self { reader, state, departure, broken, over } = self;
-        Mover { reader, state: Rc::new(RefCell::new(state)), departure, broken, over, gone: false, ping_due: None }
+        let state = Rc::new(RefCell::new(state));
+        Mover { reader, state, departure, broken, faulted: false, over, gone: false, ping_due: None }
     }
 }
 

@@ -7,6 +7,7 @@ use wire::http::priority::Priority;
 
 use super::Role;
 use super::block::{self, Block, Whole};
+use super::counts::EARNED;
 use super::spare;
 use super::state::{Fault, State};
 
@@ -213,6 +214,7 @@ impl Reader {
             let overhead = padding + usize::from(frame.has(flag::PADDED));
             if overhead > 0 {
                 state.note_taken(frame.stream, overhead);
+                state.note_payload(left - padding, frame.has(flag::END_STREAM));
             }
         }
         let padding = self.padding.unwrap_or(0);
@@ -260,12 +262,15 @@ impl Reader {
                 stream if stream > newest || stream.is_multiple_of(2) => {
                     Err(Fault::Connection(ErrorCode::ProtocolError))
                 }
-                _ if was_reset => Ok(()),
+                _ if was_reset => {
+                    self.drop_payload(frame, state);
+                    Ok(())
+                }
                 _ => Err(Fault::Connection(ErrorCode::StreamClosed)),
             };
         };
         if half.failed && was_reset {
-            self.drop_frame(frame);
+            self.drop_payload(frame, state);
             return Ok(());
         }
         if half.ended || half.failed {
@@ -282,6 +287,14 @@ impl Reader {
             return Err(Fault::Stream(frame.stream, ErrorCode::FlowControlError));
         }
         Ok(())
+    }
+
+    /// Drops payload of a stream that was reset. Padding counts as a frame without use.
+    fn drop_payload(&mut self, frame: FrameHeader, state: &mut State) {
+        if frame.has(flag::PADDED) {
+            state.note_idle_frame();
+        }
+        self.drop_frame(frame);
     }
 
     /// The rest of a frame is of no use.
@@ -413,14 +426,13 @@ fn count(frame: FrameHeader, state: &mut State) {
     match frame.kind {
         Kind::Headers => {
             counts.headers += 1;
-            state.allowance.earn();
+            state.allowance.earn(EARNED);
         }
         Kind::Data => {
             counts.data += 1;
-            if frame.length > 0 || frame.has(flag::END_STREAM) {
-                state.allowance.earn();
-            } else {
-                state.note_idle_frame();
+            // How much of it is padding is known later.
+            if !frame.has(flag::PADDED) {
+                state.note_payload(frame.length, frame.has(flag::END_STREAM));
             }
         }
         Kind::RstStream => counts.resets += 1,

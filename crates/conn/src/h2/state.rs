@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_WINDOW, flag, push_frame};
 use wire::http::Fields;
 
-use super::counts::{Allowance, Counts, FAILED_STREAM};
+use super::counts::{Allowance, Counts, EARNED, FAILED_STREAM};
 use super::half::Half;
 use super::halves::{Halves, UNOPENED};
 use super::handle::Kill;
@@ -63,7 +63,7 @@ pub(super) struct State {
     /// Whether the server takes requests for other protocols (RFC 8441); `None`: it has not told its settings.
     pub(super) peer_extends: Option<bool>,
     /// The client has not read our settings yet: it sends as much on a stream as the protocol lets it.
-    unread_settings: bool,
+    pub(super) unread_settings: bool,
     /// No request is begun any more.
     pub(super) closing: bool,
     /// A request has the whole connection end at once.
@@ -431,7 +431,7 @@ impl State {
     /// Queues a frame of payload, and counts it against both windows.
     pub(super) fn push_payload(&mut self, stream: u32, payload: &[u8]) {
         let begin = self.output.len();
-        self.allowance.earn();
+        self.allowance.earn(EARNED);
         self.push(Kind::Data, 0, stream, payload);
         self.last = Some((stream, begin));
         let sent = payload.len() as i64;

@@ -1,6 +1,7 @@
 //! One stream of a client's connection, as its request sees it: a head, payload, the answer. Must never know how frames are
 //! read and written.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -30,11 +31,13 @@ pub struct Stream {
     input: Buffer,
     /// The head of a prepared answer was sent: what follows is payload.
     answering: bool,
+    /// A guard that is dropped with the stream.
+    kept: Option<Box<dyn Any>>,
 }
 
 impl Stream {
     pub(super) fn new(state: Rc<RefCell<State>>, stream: u32) -> Self {
-        Self { handle: Handle::new(state, stream, Some(DRAINED)), input: Buffer::empty(), answering: false }
+        Self { handle: Handle::new(state, stream, Some(DRAINED)), input: Buffer::empty(), answering: false, kept: None }
     }
 
     /// Its number on the connection.
@@ -50,6 +53,16 @@ impl Stream {
     /// The server has not begun with the request: unless it is answered, the client gets to know that.
     pub(crate) fn refuse(&mut self) {
         self.handle.refuses.set(true);
+    }
+
+    /// Keeps something until the stream is let go.
+    pub(crate) fn keep(&mut self, what: Box<dyn Any>) {
+        self.kept = Some(what);
+    }
+
+    /// Whether it does.
+    pub(crate) fn keeps(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// What was taken from the connection and not used.

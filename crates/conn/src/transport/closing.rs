@@ -1,9 +1,12 @@
 //! The end of a transport: in order or by a reset, and what it still has to send before. Must never decide which.
 
 use std::io;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use super::Transport;
+
+/// Bytes of input that one call drops at most.
+pub(super) const AT_ONCE: usize = 256 << 10;
 
 impl Transport {
     /// Ends the direction to the peer in order, once what is left of a write was sent.
@@ -24,13 +27,24 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub(crate) fn poll_drop_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut place = rt::buffer();
         match self {
-            Self::Plain(stream) => stream.poll_read(cx, &mut place),
-            Self::Tls(tls) => tls.poll_drop_input(cx, &mut place),
+            Self::Plain(stream) => stream.poll_drop(cx, AT_ONCE),
+            Self::Tls(tls) => tls.poll_drop_input(cx),
             #[cfg(feature = "fakes")]
-            Self::Records(records) => records.poll_drop_input(cx, &mut place),
+            Self::Records(records) => records.poll_drop_input(cx),
         }
+    }
+
+    /// Drops the input that has arrived.
+    pub(crate) fn drop_received(&mut self) {
+        let stream = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(tls) => &mut **tls,
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => &mut **records,
+        };
+        // What fails is closed all the same.
+        let _ = stream.try_drop(AT_ONCE);
     }
 
     /// Sets whether dropping the transport resets the connection, without `close_notify` before. It is set while a close-delimited
@@ -82,18 +96,13 @@ fn set(stream: &mut rt::net::Stream, resets: bool) -> io::Result<()> {
 
 impl super::tls::Tls {
     /// As [`Transport::poll_drop_input`]. Records that arrive after our `close_notify` are not decrypted.
-    pub(super) fn poll_drop_input(
-        &mut self,
-        cx: &mut Context<'_>,
-        place: &mut base::buffer::Buffer,
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_drop_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if !self.is_whole() {
-            return self.poll_read(cx, place);
+            return self.poll_read(cx, &mut rt::buffer());
         }
         if let Poll::Ready(said) = self.poll_say(cx) {
             said?;
         }
-        let count = ready!((**self).poll_read(cx, place))?;
-        Poll::Ready(Ok(count))
+        (**self).poll_drop(cx, AT_ONCE)
     }
 }

@@ -225,7 +225,7 @@ impl Records {
     }
 
     /// As [`super::Transport::poll_drop_input`].
-    pub(super) fn poll_drop_input(&mut self, cx: &mut Context<'_>, place: &mut Buffer) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_drop_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         while self.unsealed() > 0 {
             let slices = [IoSlice::new(&self.sealed[self.sent..])];
             match self.stream.poll_write_slices(cx, &slices, false) {
@@ -236,7 +236,7 @@ impl Records {
         if self.unsealed() == 0 && std::mem::take(&mut self.ending) {
             self.stream.shutdown_write()?;
         }
-        self.stream.poll_read(cx, place)
+        self.stream.poll_drop(cx, super::closing::AT_ONCE)
     }
 
     /// What came is nothing but [`FILLER`], which is dropped.

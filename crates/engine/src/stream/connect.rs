@@ -26,6 +26,7 @@ use crate::check::{Sign, observe, trace};
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
+use crate::stream::crowd::Turn;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
@@ -102,6 +103,8 @@ pub enum Begun {
     Assigned(Assignment<Local>),
     /// Memory is short: it waits for some first, with the slot that it holds.
     Waits(Option<Slot>),
+    /// Too many uploads of its client are at work: it waits for its turn.
+    Crowded(Turn),
 }
 
 impl Request<'_> {
@@ -116,6 +119,9 @@ impl Request<'_> {
         }
         if rt::memory_is_critical() {
             return Err(Begun::Waits(held));
+        }
+        if self.client.is_uploading() {
+            self.enter_crowd()?;
         }
         let slot = match held {
             Some(slot) => slot,
@@ -161,6 +167,10 @@ impl Request<'_> {
                 Some(Begun::Waits(held)) => {
                     self.wait_for_memory().await?;
                     begun = held.map(Begun::Slot);
+                    continue;
+                }
+                Some(Begun::Crowded(turn)) => {
+                    self.wait_for_turn(turn).await?;
                     continue;
                 }
                 Some(Begun::Assigned(assignment)) => self.settle(assignment, exclude).await?,
@@ -231,6 +241,10 @@ impl Request<'_> {
         {
             self.count(server, ServerEvent::Reuse);
             return Ok(Attempt::Connected(link));
+        }
+        // Clients that reset their connections at once cost no connection to a server.
+        if self.client.is_reset() {
+            return Ok(Attempt::Gone);
         }
         let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
         self.count(server, ServerEvent::Connect);
@@ -403,23 +417,6 @@ impl Request<'_> {
     fn may_leave(&self) -> bool {
         let redispatches = self.proxy.backend.as_ref().is_some_and(|own| own.redispatch != Redispatch::Never);
         redispatches && self.bound.is_some_and(|bound| !bound.stays)
-    }
-
-    /// Waits until there is memory for a connection to a server, as long as a request may wait in a queue.
-    async fn wait_for_memory(&mut self) -> Result<(), Refusal> {
-        if let Some(body) = &mut self.body {
-            body.shrink();
-        }
-        let own = self.state.borrow().orders.get().timeouts;
-        let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
-        match self.wait(deadline, |cx| rt::poll_memory(cx, rt::Stage::Underway)).await {
-            Waited::Done(()) => Ok(()),
-            Waited::Expired => {
-                metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
-                Err(Refusal::new(Cause::Resource, Phase::Connect, 503))
-            }
-            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
-        }
     }
 
     async fn wait_in_queue(&mut self, mut ticket: QueueTicket<Local>) -> Result<Slot, Refusal> {

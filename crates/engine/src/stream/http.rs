@@ -94,6 +94,11 @@ impl Client {
         self.reuse = Reuse::Linger;
     }
 
+    /// Closes the connection once the client has got what was written: it has broken the protocol, and what it still sends is refused.
+    pub fn refuse_more(&mut self) {
+        self.reuse = Reuse::Refuse;
+    }
+
     /// Closes the connection at once: the client has closed it or is to get no answer, or all input was read and the answer is on
     /// its way.
     pub fn drop_connection(&mut self) {
@@ -149,6 +154,7 @@ impl Client {
             Reuse::Drop => return None,
             _ if self.cut_short => Manner::Reset,
             Reuse::Linger => Manner::CloseWhileSending,
+            Reuse::Refuse => Manner::Refuse,
             _ => Manner::Close,
         };
         self.conn.end(manner, rt::now())
@@ -225,7 +231,7 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                     rt::boxed_with((session, &mut *client), |(session, client)| several::serve(session, client)).await;
                     break;
                 }
-                end @ (Reuse::Close | Reuse::Drop | Reuse::Linger) => {
+                end @ (Reuse::Close | Reuse::Drop | Reuse::Linger | Reuse::Refuse) => {
                     client.reuse = end;
                     break;
                 }

@@ -16,6 +16,7 @@ pub mod closing;
 pub mod conclude;
 pub mod connect;
 mod content;
+pub mod crowd;
 mod decompression;
 mod departure;
 pub mod dispatch;
@@ -66,6 +67,7 @@ pub mod tcp;
 pub(crate) mod tracing;
 pub mod tracking;
 mod tunnel;
+mod turns;
 mod validation;
 mod websocket;
 

@@ -217,7 +217,7 @@ pub async fn reply_malformed(session: &Session, client: &mut Client, state: Shar
     metrics::no_request(session, &state.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, state);
     if sent && !page.is_empty() {
-        client.linger();
+        client.refuse_more();
     }
 }
 

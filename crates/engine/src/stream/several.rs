@@ -15,6 +15,7 @@ use policy::program::{MuxProtocol, StreamLimits};
 use rt::LocalRc;
 
 use crate::session::Session;
+use crate::stream::crowd::{self, Entrance, Member, Place, Scope, Turn};
 use crate::stream::http::Client;
 use crate::stream::metrics::Http2Connection;
 use crate::stream::task::StreamTask;
@@ -25,16 +26,26 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
     let share = stream_share(session);
     let Some(connection) = Connection::of(conn, terms(session, share.as_ref())) else { return };
-    let is_gone = carry(session, connection, timer).await;
-    end(client, is_gone);
+    let end = carry(session, connection, timer).await;
+    finish(client, end);
+}
+
+/// How a connection has ended.
+enum End {
+    /// The client has gone.
+    Gone,
+    /// Through the client's fault.
+    Fault,
+    /// In any other way.
+    Left,
 }
 
 /// Clients send windows and pings as they read: what they have not read yet is lost where the connection is closed.
-fn end(client: &mut Client, is_gone: bool) {
-    if is_gone {
-        client.drop_connection();
-    } else {
-        client.linger();
+fn finish(client: &mut Client, end: End) {
+    match end {
+        End::Gone => client.drop_connection(),
+        End::Fault => client.refuse_more(),
+        End::Left => client.linger(),
     }
 }
 
@@ -42,22 +53,24 @@ fn end(client: &mut Client, is_gone: bool) {
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
     if let Some(connection) = Connection::reversed(conn, terms(session, None)) {
-        let is_gone = carry(session, connection, timer).await;
-        end(client, is_gone);
+        let end = carry(session, connection, timer).await;
+        finish(client, end);
     }
 }
 
-/// Carries the streams of a connection to its end. Whether the client has gone.
-async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> bool {
+/// Carries the streams of a connection to its end.
+async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> End {
     let open = Http2Connection::with_client(session);
     let mut waiting = Waiting::default();
     // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
     let mut idle_since = (session.accepted, session.accept_date());
+    let crowd = session.client().map(|client| Member::of(Scope::Streams, client));
     loop {
         let opened = connection.opened();
         let event = std::future::poll_fn(|cx| poll(session, (&mut connection, &open), timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
-        start(session, stream, (opened, idle_since));
+        let admission = admit(session, &connection, crowd.as_ref());
+        start(session, stream, Begin { served: opened, idle_since, admission });
         idle_since = (rt::now(), rt::wall());
         if rt::slice_is_over() {
             rt::yield_now().await;
@@ -67,7 +80,11 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
     settle(session, &connection, &open);
     flush(session, &mut connection, timer).await;
-    connection.is_gone()
+    match connection.is_gone() {
+        true => End::Gone,
+        false if connection.has_faulted() => End::Fault,
+        false => End::Left,
+    }
 }
 
 /// Sends what a connection has left, as long as its client takes something of that within `timeout client`.
@@ -234,20 +251,66 @@ fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection
     }
 }
 
-/// Which stream of its connection it is, from 0, and when the connection was accepted or the stream before it began: the client
-/// has waited with its request since then (`%Ti`).
-type Begin = (u32, (Moment, WallTime));
+/// How a stream begins.
+enum Admission {
+    /// At once; its address has one place less.
+    Now(Option<Place>),
+    /// When it is its turn.
+    Later(Turn),
+    /// Not at all: its client may ask again.
+    Never,
+}
+
+/// Whether a stream begins that was opened. The first one of a connection always does: as many connections as there may be were
+/// taken into account.
+fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>) -> Admission {
+    let Some(crowd) = crowd else { return Admission::Now(None) };
+    if connection.streams().0 <= 1 {
+        return Admission::Now(Some(crowd.begin()));
+    }
+    match crowd.enter(crowd::streams_at_once(&session.generation().program.global, session.worker.process.workers())) {
+        Entrance::Begins(place) => Admission::Now(Some(place)),
+        Entrance::Waits(turn) => Admission::Later(turn),
+        Entrance::Full => Admission::Never,
+    }
+}
+
+/// What a stream begins with.
+struct Begin {
+    /// Number of the stream in its connection, from 0.
+    served: u32,
+    /// When the connection was accepted, or the stream before this one began: the client has waited with its request since then
+    /// (`%Ti`).
+    idle_since: (Moment, WallTime),
+    admission: Admission,
+}
 
 /// Starts the task of a stream.
-fn start(session: &LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
+fn start(session: &LocalRc<StreamTask>, mut stream: Downstream, begin: Begin) {
+    if matches!(begin.admission, Admission::Never) {
+        stream.refuse();
+        return;
+    }
     let task = StreamTask::another(session);
     rt::spawn_with(rt::Class::Normal, task.tag(), (task, stream), move |(task, stream)| run(task, stream, begin));
 }
 
-async fn run(task: LocalRc<StreamTask>, stream: Downstream, (served, idle_since): Begin) {
+async fn run(task: LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
     task.register().await;
-    let mut client = Client::of_stream(stream, served);
-    (client.since, client.since_date) = idle_since;
+    let mut client = Client::of_stream(stream, begin.served);
+    (client.since, client.since_date) = begin.idle_since;
+    let _place = match begin.admission {
+        Admission::Now(place) => place,
+        Admission::Later(turn) => match rt::boxed(wait_for_turn(&task, &mut client, turn)).await {
+            Some(place) => Some(place),
+            None => {
+                client.conn.refuse();
+                drop(client);
+                return task.leave();
+            }
+        },
+        Admission::Never => None,
+    };
     let ended = if client.conn.is_withdrawn() {
         rt::boxed(rt::unless(|| task.is_killed(), request::serve::<true>(&task, &mut client))).await
     } else {
@@ -258,6 +321,23 @@ async fn run(task: LocalRc<StreamTask>, stream: Downstream, (served, idle_since)
         task.conclude_killed();
     }
     task.leave();
+}
+
+/// Waits until other streams of the same address have ended. `None`: the client has taken the stream back, or that took too long.
+async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: Turn) -> Option<Place> {
+    let limit = task.proxy().timeouts.request().unwrap_or(closing::PATIENCE);
+    let Client { conn, timer, .. } = client;
+    timer.arm(Some(rt::now() + limit));
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(place) = turn.poll(cx) {
+            return Poll::Ready(Some(place));
+        }
+        if conn.poll_closed(cx).is_ready() || timer.poll_expired(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use config::spec::HttpReuse;
 use conn::carrier::SharedUse;
 use conn::fcgi;
 use conn::glitches::GlitchLimits;
-use conn::h2::{Counts, Ping, Terms};
+use conn::h2::{BUDGET, Counts, Ping, Terms};
 use conn::link::Link;
 use conn::several::{Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
@@ -132,8 +132,8 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
         max_fields: head_limits(global).max_fields,
         extends: false,
         accept_unsafe: false,
-        glitches: GlitchLimits { threshold: global.glitches.http2_servers, usage: global.glitches.usage },
-        budget: 0,
+        glitches: GlitchLimits { threshold: global.glitches.http2_servers.unwrap_or(0), usage: global.glitches.usage },
+        budget: if global.glitches.http2_servers.is_none() { BUDGET } else { 0 },
     }
 }
 

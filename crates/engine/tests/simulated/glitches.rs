@@ -1,8 +1,11 @@
 //! Glitches: what a peer does that a sound one would not do is counted on its connection and in stick tables, and too much of it
 //! ends the connection. And how connections of HTTP/2 end gracefully.
 
+use std::time::Duration;
+
+use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
-use wire::h2::{ErrorCode, Kind, flag};
+use wire::h2::{ErrorCode, Kind, flag, push_frame};
 
 use crate::api::*;
 use crate::h2::{Client, block, literal};
@@ -449,6 +452,77 @@ fn frames_streams_and_stalls_are_in_the_statistics() {
         }
         drop(client);
         sleep(1000).await;
+        world.forget_log();
+    });
+}
+
+/// A server has the same budget as a client, unless a threshold says otherwise: one that sends frames without use, and no more than a
+/// sound one by far.
+#[test]
+fn a_server_that_floods_loses_its_connection() {
+    for (threshold, ends) in [("", true), ("tune.h2.be.glitches-threshold 0", false)] {
+        let lines = "retries 0\n server p1 10.0.1.1:80 proto h2";
+        listen(lines).global(threshold).workers(&[1]).seeds(0..2).run(move |world| async move {
+            let mut p1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut end = End::accept(&mut p1).await;
+            end.expect_request(&get_at_server("/"), b"").await;
+            for number in 0..13 {
+                let mut flood = Vec::new();
+                (0..100).for_each(|_| push_frame(&mut flood, Kind::Settings, 0, 0, &[]));
+                let taken = end.peer.try_send(flood).await;
+                assert!(number > 8 || taken, "not before the budget is used up");
+            }
+            let head = client.try_receive_head();
+            if ends {
+                let head = head.await.unwrap();
+                assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
+            } else {
+                assert_eq!(testkit::within(Duration::from_secs(1), head).await, None);
+            }
+            world.forget_log();
+        });
+    }
+}
+
+/// Answers to settings and pings of one read leave in one write, however many these are.
+#[test]
+fn answers_to_the_frames_of_one_read_leave_in_one_write() {
+    // What is written by two calls arrives at two moments.
+    let link = |_| Link { jitter: Duration::from_micros(50), fragment: false, ..Link::default() };
+    listen("http-request return status 200").links(link).seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.get(1, "/").await;
+        client.expect(1, 200, "").await;
+        let (mut frames, mut answers) = (Vec::new(), Vec::new());
+        for number in 0..50_u64 {
+            push_frame(&mut frames, Kind::Ping, 0, 0, &number.to_be_bytes());
+            push_frame(&mut frames, Kind::Settings, 0, 0, &[]);
+            push_frame(&mut answers, Kind::Ping, flag::ACK, 0, &number.to_be_bytes());
+            push_frame(&mut answers, Kind::Settings, flag::ACK, 0, &[]);
+        }
+        client.peer.send(frames).await;
+        assert_eq!(client.peer.receive_some().await, answers);
+        world.forget_log();
+    });
+}
+
+/// A client that breaks the protocol gets to know why. What it sends after that is refused as soon as it has got that.
+#[test]
+fn a_client_at_fault_is_not_listened_to() {
+    let link = |_| Link { fragment: false, ..Link::default() };
+    listen("http-request return status 200").links(link).seeds(0..4).run(|world| async move {
+        let mut client = Client::connect().await;
+        client.frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 0]).await;
+        while client.departures.is_empty() {
+            client.step().await;
+        }
+        assert_eq!(client.departures[0].1, ErrorCode::ProtocolError as u32);
+        sleep(50).await;
+        client.peer.try_send("x").await;
+        sleep(50).await;
+        assert!(!client.peer.try_send("x").await, "the connection is closed");
         world.forget_log();
     });
 }

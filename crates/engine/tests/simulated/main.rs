@@ -33,6 +33,7 @@ mod checks;
 mod compression;
 mod connecting;
 mod conversations;
+mod crowds;
 mod decompressing;
 mod decompressing_beside;
 mod dying;

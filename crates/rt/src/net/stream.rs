@@ -147,6 +147,35 @@ impl Stream {
         })
     }
 
+    /// Drops up to `most` of the bytes that have come, without waiting for more and without copying them where the socket is one of
+    /// TCP; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn try_drop(&mut self, most: usize) -> io::Result<Option<usize>> {
+        self.with_source(|_, source| if source.may_read() { drop_some(&self.socket, source, most) } else { Ok(None) })
+    }
+
+    /// The same, waiting for some.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_drop(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                if let Some(count) = drop_some(&self.socket, source, most)? {
+                    worker.spend_bytes(count);
+                    return Poll::Ready(Ok(count));
+                }
+            }
+            self.wait(worker, source, context, Want::Read)?;
+            Poll::Pending
+        })
+    }
+
     /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
     ///
     /// # Errors
@@ -410,6 +439,11 @@ impl Stream {
         self.socket.take_error()
     }
 
+    /// Whether the peer has reset the connection, or it has failed otherwise. A system call unless that was reported.
+    pub fn is_reset(&mut self) -> bool {
+        self.with_source(|_, source| source.seen().any(Events::ERROR)) || self.socket.take_error().is_some()
+    }
+
     /// Whether the stream is idle as it should be: nothing to read, no end, no error. A system call only when the last
     /// read left that open.
     pub fn is_clean(&mut self) -> bool {
@@ -495,6 +529,18 @@ fn note_read(source: &mut Source, room: usize, received: io::Result<Option<usize
         None => source.read = Readiness::Drained,
     }
     Ok(received)
+}
+
+/// Drops some of the input that has arrived. A UNIX socket needs a buffer for that.
+fn drop_some(socket: &Socket, source: &mut Source, most: usize) -> io::Result<Option<usize>> {
+    let room = most.max(1);
+    match socket.discard(room) {
+        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+            let mut place = [0; 4096];
+            note_read(source, place.len(), socket.receive(&mut place))
+        }
+        dropped => note_read(source, room, dropped),
+    }
 }
 
 /// Whether nothing waits to be read; looks when the state is open.

@@ -1,9 +1,9 @@
 //! Blocks of header fields (RFC 7541). Owns the table that a peer's blocks build up; must never judge what a field says.
 
 use super::table::{Dynamic, STATIC, static_name};
-use super::{huffman, integer};
+use super::{Capacity, huffman, integer};
 
-/// The fields of a block have at most so many times the bytes of the longest string that is read. A byte of a block may refer
+/// The factor by which the fields of a block may exceed the longest string that is read, in bytes, and the fields of a message, in number. A byte of a block may refer
 /// to an entry as large as the table: each is copied, so that the work for a block must have a bound of its own.
 const EXPANSION: usize = 4;
 
@@ -33,15 +33,26 @@ impl Decoder {
     ///
     /// # Errors
     /// It is no block, or says too much ([`EXPANSION`]).
-    pub fn decode(
+    pub fn decode(&mut self, block: &[u8], longest: usize, field: impl FnMut(&[u8], &[u8])) -> Result<(), DecodeError> {
+        self.decode_some(block, Capacity { bytes: longest, fields: usize::MAX }, field)
+    }
+
+    /// The same of a message whose fields have a capacity. One that exceeds it by less than [`EXPANSION`] is handed over.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decode_some(
         &mut self,
         mut block: &[u8],
-        longest: usize,
+        capacity: Capacity,
         mut field: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), DecodeError> {
-        let mut left = EXPANSION * longest;
+        let longest = capacity.bytes;
+        let (mut left, mut fields) = (EXPANSION * longest, capacity.fields.saturating_mul(EXPANSION));
         let mut field = |name: &[u8], value: &[u8]| {
             left = left.checked_sub(name.len() + value.len() + OVERHEAD)?;
+            // Clients send cookies in as many pieces as they like.
+            fields = fields.checked_sub(usize::from(name != b"cookie"))?;
             field(name, value);
             Some(())
         };

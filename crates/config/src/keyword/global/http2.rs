@@ -190,7 +190,7 @@ fn glitches(context: &mut GlobalContext<'_>, line: &Line) {
         "tune.h1.fe.glitches-threshold" => &mut glitches.http1_clients,
         "tune.h1.be.glitches-threshold" => &mut glitches.http1_servers,
         "tune.h2.fe.glitches-threshold" => glitches.http2_clients.insert(threshold),
-        _ => &mut glitches.http2_servers,
+        _ => glitches.http2_servers.insert(threshold),
     };
     *place = threshold;
 }

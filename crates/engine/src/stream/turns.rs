@@ -1,0 +1,66 @@
+//! Waits of a request before a server is chosen: for memory, and for its turn among the uploads of its client. Must never choose a server.
+
+use rt::Stage;
+
+use crate::stream::connect::{Begun, Refusal, Request, Waited};
+use crate::stream::crowd::{self, Member, Scope, Turn};
+use crate::stream::metrics::{self, ServerEvent};
+use crate::stream_state::{Cause, Phase};
+
+impl Request<'_> {
+    /// Waits until there is memory for a connection to a server, as long as a request may wait in a queue.
+    pub(super) async fn wait_for_memory(&mut self) -> Result<(), Refusal> {
+        if let Some(body) = &mut self.body {
+            body.shrink();
+        }
+        let own = self.state.borrow().orders.get().timeouts;
+        let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
+        match self.wait(deadline, |cx| rt::poll_memory(cx, Stage::Underway)).await {
+            Waited::Done(()) => Ok(()),
+            Waited::Expired => {
+                metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
+                Err(Refusal::new(Cause::Resource, Phase::Connect, 503))
+            }
+            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+        }
+    }
+
+    /// Takes one of the places that an address has for uploads to the backend, if all of its servers have a `maxconn`.
+    pub(super) fn enter_crowd(&mut self) -> Result<(), Begun> {
+        let Some(client) = self.state.borrow().client(self.session) else { return Ok(()) };
+        let uploads = Member::of(Scope::Uploads(self.proxy.index), client);
+        if uploads.open() == 0 {
+            self.client.keep(Box::new(uploads.begin()));
+            return Ok(());
+        }
+        let workers = self.session.worker.process.workers();
+        let most = self.proxy.backend.as_ref().and_then(|backend| crowd::uploads_at_once(backend, workers));
+        match most.map_or_else(|| Ok(uploads.begin()), |most| uploads.begin_or_wait(most)) {
+            Ok(place) => {
+                self.client.keep(Box::new(place));
+                Ok(())
+            }
+            Err(wait) => Err(Begun::Crowded(wait())),
+        }
+    }
+
+    /// Waits until other uploads of the client have ended, as long as a request may wait in a queue.
+    pub(super) async fn wait_for_turn(&mut self, turn: Turn) -> Result<(), Refusal> {
+        if let Some(body) = &mut self.body {
+            body.shrink();
+        }
+        let own = self.state.borrow().orders.get().timeouts;
+        let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
+        match self.wait(deadline, |cx| turn.poll(cx)).await {
+            Waited::Done(place) => {
+                self.client.keep(Box::new(place));
+                Ok(())
+            }
+            Waited::Expired => {
+                metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
+                Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
+            }
+            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Queue, -1)),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Clients that open as many streams as they can: they wait for themselves, and others are served as if they were not there.
+
+use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
+use wire::h2::{ErrorCode, Kind, flag};
+
+use crate::h2::{Client, block};
+use crate::messages::*;
+use crate::world::*;
+
+/// Answers GET at once. What has a body is answered once that has come.
+fn serve(world: &World) -> std::rc::Rc<std::cell::Cell<usize>> {
+    let uploads = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counted = std::rc::Rc::clone(&uploads);
+    Service::at(S1).serve(&world.scope, move |mut peer, _| {
+        let counted = std::rc::Rc::clone(&counted);
+        async move {
+            while let Some(head) = peer.try_receive_head().await {
+                if head.starts_with("POST") {
+                    counted.set(counted.get() + 1);
+                    let (_, _) = peer.try_receive_chunked().await;
+                }
+                if !peer.try_send(OK).await {
+                    break;
+                }
+            }
+        }
+    });
+    uploads
+}
+
+/// Requests of another address are answered at once.
+async fn quiet_clients_are_served(port: u16) {
+    let from = Some(format!("10.0.9.9:{port}"));
+    let mut quiet = Peer::connect_with(WEIR, PeerOptions { from }).await;
+    let watch = Stopwatch::start();
+    for _ in 0..10 {
+        quiet.send(GET).await;
+        quiet.expect(OK_AT_CLIENT).await;
+    }
+    assert!(watch.elapsed().as_millis() < 50, "{:?}", watch.elapsed());
+}
+
+async fn upload(client: &mut Client, stream: u32) {
+    client.request(stream, false, &block("POST", "/", &[])).await;
+}
+
+/// Of the requests that the servers of a backend take, uploads of one address get a half. Others begin as they end, one after the other.
+#[test]
+fn uploads_of_one_address_leave_half_of_the_servers_to_others() {
+    listen("server s1 10.0.1.1:80 maxconn 4").workers(&[1]).seeds(0..4).run(|world| async move {
+        let uploads = serve(&world);
+        let mut greedy = Client::connect().await;
+        for number in 0..4 {
+            upload(&mut greedy, 2 * number + 1).await;
+        }
+        sleep(20).await;
+        assert_eq!(uploads.get(), 2);
+        quiet_clients_are_served(4001).await;
+        // One that has ended lets another one begin, and so does one that is taken back; one that waits is taken back.
+        greedy.frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
+        greedy.expect(3, 200, "ok").await;
+        sleep(20).await;
+        assert_eq!(uploads.get(), 3);
+        greedy.frame(Kind::RstStream, 0, 7, &ErrorCode::Cancel.bytes()).await;
+        greedy.frame(Kind::RstStream, 0, 1, &ErrorCode::Cancel.bytes()).await;
+        sleep(20).await;
+        assert_eq!(uploads.get(), 3);
+        upload(&mut greedy, 11).await;
+        sleep(20).await;
+        assert_eq!(uploads.get(), 4);
+        world.forget_log();
+    });
+}
+
+/// An upload waits for its turn as long as a request waits in a queue.
+#[test]
+fn uploads_wait_as_long_as_in_a_queue() {
+    listen("timeout queue 300ms\n server s1 10.0.1.1:80 maxconn 2").workers(&[1]).seeds(0..2).run(|world| async move {
+        let _uploads = serve(&world);
+        let mut greedy = Client::connect().await;
+        upload(&mut greedy, 1).await;
+        upload(&mut greedy, 3).await;
+        let watch = Stopwatch::start();
+        assert!(greedy.answer(3).await.head.starts_with(":status: 503\n"));
+        assert!((299..320).contains(&watch.elapsed().as_millis()), "{:?}", watch.elapsed());
+        world.forget_log();
+    });
+}
+
+/// Whole requests are no uploads, however many there are; nor do uploads wait where servers take whatever comes.
+#[test]
+fn requests_that_are_whole_wait_for_nobody() {
+    listen("server s1 10.0.1.1:80 maxconn 4").workers(&[1]).seeds(0..2).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Client::connect().await;
+        for number in 0..4 {
+            client.get(2 * number + 1, "/").await;
+        }
+        for _ in 0..4 {
+            drop(s1.accept().await);
+        }
+        world.forget_log();
+    });
+    listen("server s1 10.0.1.1:80").workers(&[1]).seeds(0..2).run(|world| async move {
+        let uploads = serve(&world);
+        let mut client = Client::connect().await;
+        for number in 0..50 {
+            upload(&mut client, 2 * number + 1).await;
+        }
+        sleep(50).await;
+        assert_eq!(uploads.get(), 50);
+        world.forget_log();
+    });
+}
+
+/// Of the connections to servers that the process can have, streams of one address get a half. As many wait, and what is beyond
+/// that is refused.
+#[test]
+fn streams_of_one_address_leave_connections_to_others() {
+    listen("timeout http-request 2s\n server s1 10.0.1.1:80").global("maxconn 100").workers(&[1]).seeds(0..1).run(
+        |world| async move {
+            let uploads = serve(&world);
+            let mut greedy = Vec::new();
+            for _ in 0..6 {
+                let mut client = Client::connect().await;
+                for number in 0..100 {
+                    upload(&mut client, 2 * number + 1).await;
+                }
+                greedy.push(client);
+            }
+            sleep(50).await;
+            // The first of each connection, and a half of what is possible at least.
+            assert_eq!(uploads.get(), 256 + 3);
+            quiet_clients_are_served(4002).await;
+            greedy[5].expect_reset(199, ErrorCode::RefusedStream).await;
+            // One that waits begins where another one has ended.
+            greedy[0].frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
+            greedy[0].expect(3, 200, "ok").await;
+            sleep(20).await;
+            assert_eq!(uploads.get(), 256 + 4);
+            // The others are refused when they have waited for long.
+            sleep(2000).await;
+            greedy[3].expect_reset(199, ErrorCode::RefusedStream).await;
+            world.forget_log();
+        },
+    );
+}
+
+/// A client that has reset its connection before its request was looked at gets no server.
+#[test]
+fn clients_that_have_left_cost_no_connection_to_a_server() {
+    listen("maxconn 1\n server s1 10.0.1.1:80").workers(&[1]).seeds(0..4).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let first = Peer::connect(WEIR).await;
+        sleep(10).await;
+        let mut second = Peer::connect(WEIR).await;
+        second.send(GET).await;
+        second.reset();
+        sleep(10).await;
+        first.close();
+        sleep(50).await;
+        s1.is_left_alone();
+        world.forget_log();
+    });
+}
